@@ -1,0 +1,92 @@
+"""The tidy rows: the only shape in which numbers leave the core. Column names are the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .comms import ROUNDS, seconds, wire_bytes
+from .memory import at_rest, nbytes_of, on_top
+from .specs import Setup, cluster_of, total
+from .systems import system_of
+from .timeline import Step, step_of
+
+STAGES = (0, 1, 2, 3)
+
+
+def steps_of(setup: Setup) -> list[Step]:
+    """The steps of all stages: pass them on where several tables are made of one setup."""
+    return [step_of(setup, stage) for stage in STAGES]
+
+
+def memory_rows(setup: Setup, steps: list[Step] | None = None) -> list[dict[str, Any]]:
+    """Bytes per GPU: stage, state, device, when (rest, or peak: on top of rest), nbytes."""
+    rows = []
+    for stage, step in enumerate(steps or steps_of(setup)):
+        for when, held in (("rest", at_rest(setup, stage)), ("peak", on_top(step))):
+            for state, device, nbytes in held:
+                rows.append({"stage": stage, "state": state, "device": device, "when": when, "nbytes": nbytes})
+    return rows
+
+
+def communication_rows(setup: Setup) -> list[dict[str, Any]]:
+    """What one step communicates: stage, phase, op, dtype, count, elements, nbytes, wire_bytes, seconds.
+
+    ``elements`` and ``nbytes`` are of the full tensors of all ``count`` collectives together,
+    ``wire_bytes`` is what one rank sends for them, ``seconds`` their time one after the other.
+    """
+    cluster = cluster_of(setup)
+    rows = []
+    for stage in STAGES:
+        for phase, op, dtype, count, elements, nbytes in system_of(setup).collectives(setup, stage):
+            times = count / setup.layers  # whole tensors: N comes out as N, not as a sum over layers
+            whole = nbytes / elements * setup.N * times
+            row = {"stage": stage, "phase": phase, "op": op, "dtype": dtype, "count": count}
+            row["elements"] = setup.N * times
+            row["nbytes"] = whole
+            row["wire_bytes"] = wire_bytes(op, whole, setup.n)
+            row["seconds"] = count * seconds(op, nbytes, cluster)
+            rows.append(row)
+    return rows
+
+
+def timeline_rows(setup: Setup, step: Step | None = None) -> list[dict[str, Any]]:
+    """One step of the selected stage, in issue order: stage, index, op, group, phase, stream, start, end,
+    elements, dtype, nbytes, waits_for, exposed. Seconds from the start of the step; ``waits_for`` is the
+    index of the row whose end let this one start, None when it starts at once."""
+    step = step or step_of(setup, setup.stage)
+    rows = []
+    for index, (span, exposed) in enumerate(zip(step.spans, step.exposed, strict=True)):
+        op = span.op
+        row = {"stage": setup.stage, "index": index, "op": op.op, "group": op.group, "phase": op.phase}
+        row |= {"stream": op.stream, "start": span.start, "end": span.end, "elements": op.elements}
+        row |= {"dtype": op.dtype, "nbytes": op.nbytes, "waits_for": span.cause, "exposed": exposed}
+        rows.append(row)
+    return rows
+
+
+def summary(setup: Setup, steps: list[Step] | None = None) -> list[dict[str, Any]]:
+    """One row per stage: stage, rest, peak, fits (at rest), fits_peak, volume, wire_bytes, relative, compute,
+    communication, exposed, step.
+
+    Bytes and seconds. ``volume``: elements a rank sends and receives, as the paper counts them (2N, 2N, 2N,
+    3N). ``relative``: wire bytes against plain data parallelism; None on a single GPU.
+    """
+    capacity = cluster_of(setup).capacity
+    sent = communication_rows(setup)
+    plain = total([row["wire_bytes"] for row in sent if row["stage"] == 0])
+    rows = []
+    for stage, step in enumerate(steps or steps_of(setup)):
+        mine = [row for row in sent if row["stage"] == stage]
+        rest = nbytes_of(at_rest(setup, stage))
+        peak = rest + nbytes_of(on_top(step))
+        wire = total([row["wire_bytes"] for row in mine])
+        row = {"stage": stage, "rest": rest, "peak": peak, "fits": rest <= capacity, "fits_peak": peak <= capacity}
+        row["volume"] = total([ROUNDS[row["op"]] * row["elements"] for row in mine])
+        row["wire_bytes"] = wire
+        row["relative"] = wire / plain if plain > 0.0 else None
+        row["compute"] = total([span.op.seconds for span in step.spans if span.op.stream == "compute"])
+        row["communication"] = total([span.op.seconds for span in step.spans if span.op.stream != "compute"])
+        row["exposed"] = total(step.exposed)
+        row["step"] = step.seconds
+        rows.append(row)
+    return rows

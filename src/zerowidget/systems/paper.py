@@ -1,0 +1,178 @@
+"""ZeRO as its paper tells it (Rajbhandari et al. 2020, arXiv:1910.02054): even shards, equal layers.
+
+Stage 1 shards optimizer states, stage 2 gradients too, stage 3 parameters too (sections 5.1-5.3).
+Plain data parallelism and stages 1-2 move 2N elements a step, stage 3 moves 3N (section 7).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..comms import seconds
+from ..compute import backward_seconds, forward_seconds, optimizer_seconds
+from ..program import Op
+from ..specs import Setup, cluster_of, recipe_of, transformer_of
+
+SHARDED_FROM = {"optimizer": 1, "gradients": 2, "parameters": 3}
+
+ALL_REDUCE = ("backward", "all_reduce", "gradients")
+REDUCE_SCATTER = ("backward", "reduce_scatter", "gradients")
+COLLECTIVES = (
+    (ALL_REDUCE,),
+    (REDUCE_SCATTER, ("step", "all_gather", "parameters")),
+    (REDUCE_SCATTER, ("step", "all_gather", "parameters")),
+    (("forward", "all_gather", "parameters"), ("backward", "all_gather", "parameters"), REDUCE_SCATTER),
+)
+"""Per stage: (phase, op, what moves), each once per layer."""
+
+
+class Collective(NamedTuple):
+    """One kind of collective of a step: ``count`` of them, each on a full tensor of ``elements``."""
+
+    phase: str
+    op: str
+    dtype: str
+    count: int
+    elements: float
+    nbytes: float
+
+
+def hold(setup: Setup, stage: int) -> list[tuple[str, str, float]]:
+    """At rest, per GPU: 16N, 4N + 12N/n, 2N + 14N/n, 16N/n bytes for the paper's own recipe (figure 1)."""
+    held = []
+    for state, kind, nbytes in recipe_of(setup).states:
+        full = nbytes * setup.N
+        held.append((state, "gpu", full / setup.n if stage >= SHARDED_FROM[kind] else full))
+    return held
+
+
+def repeats(setup: Setup, stage: int, phase: str) -> int:
+    """How often a phase's collectives run in one step.
+
+    The paper looks at one micro-step. With more, whole gradients can wait for the last one (stages 0, 1);
+    gradients that are kept as shards are reduced every time (2, 3), parameters gathered every time (3).
+    """
+    return setup.accumulation if stage >= 2 and phase != "step" else 1
+
+
+def collectives(setup: Setup, stage: int) -> list[Collective]:
+    """What one step communicates; nothing on a single GPU."""
+    if setup.n == 1:
+        return []
+    recipe = recipe_of(setup)
+    elements = transformer_of(setup).elements
+    rows = []
+    for phase, op, kind in COLLECTIVES[stage]:
+        dtype = recipe.param_dtype if kind == "parameters" else recipe.grad_dtype
+        count = setup.layers * repeats(setup, stage, phase)
+        rows.append(Collective(phase, op, dtype, count, elements, recipe.bytes_of(kind) * elements))
+    return rows
+
+
+def program(setup: Setup, stage: int) -> list[Op]:
+    """One step in issue order, layer by layer."""
+    return gathering(setup) if stage == 3 else replicated(setup, stage)
+
+
+def replicated(setup: Setup, stage: int) -> list[Op]:
+    """Stages 0-2: whole parameters. Gradients are reduced under the backward pass, and where the
+    optimizer is sharded the updated parameters are gathered after it."""
+    recipe, transformer, cluster = recipe_of(setup), transformer_of(setup), cluster_of(setup)
+    layers, elements = transformer.layers, transformer.elements
+    forward = forward_seconds(transformer, cluster)
+    backward = backward_seconds(transformer, cluster)
+    grad_bytes = recipe.bytes_of("gradients") * elements
+    param_bytes = recipe.bytes_of("parameters") * elements
+    reduce = COLLECTIVES[stage][0][1]
+    reduce_seconds = seconds(reduce, grad_bytes, cluster)
+    bucket = ("buckets", grad_bytes) if stage == 2 and setup.n > 1 else None  # whole until it is reduced
+    ops: list[Op] = []
+    for micro_step in range(1, setup.accumulation + 1):
+        reduces = setup.n > 1 and (stage == 2 or micro_step == setup.accumulation)
+        for layer in range(layers):
+            ops.append(Op("forward", f"layer {layer}", "forward", "compute", forward))
+        for layer in range(layers - 1, -1, -1):
+            group = f"layer {layer}"
+            if setup.recompute:
+                ops.append(Op("recompute", group, "backward", "compute", forward))
+            ops.append(Op("backward", group, "backward", "compute", backward, takes=bucket))
+            if reduces:
+                ops.append(
+                    Op(
+                        reduce, group, "backward", "comm", reduce_seconds, (len(ops) - 1,),
+                        elements, recipe.grad_dtype, grad_bytes, gives=bucket,
+                    )
+                )  # fmt: skip
+    optimizer = len(ops)
+    held = setup.N / setup.n if stage >= 1 else setup.N
+    ops.append(step_op(setup, held, (optimizer - 1,)))
+    if stage >= 1 and setup.n > 1:
+        gather_seconds = seconds("all_gather", param_bytes, cluster)
+        for layer in range(layers):
+            ops.append(
+                Op(
+                    "all_gather", f"layer {layer}", "step", "comm", gather_seconds, (optimizer,),
+                    elements, recipe.param_dtype, param_bytes,
+                )
+            )  # fmt: skip
+    return ops
+
+
+def gathering(setup: Setup) -> list[Op]:
+    """Stage 3: each layer is gathered before its forward pass and again before its backward pass, and its
+    gradients are reduce-scattered after it. At most ``prefetch`` layers are gathered ahead of the one that
+    computes; with none ahead nothing overlaps, the textbook schedule."""
+    recipe, transformer, cluster = recipe_of(setup), transformer_of(setup), cluster_of(setup)
+    layers, elements = transformer.layers, transformer.elements
+    forward = forward_seconds(transformer, cluster)
+    backward = backward_seconds(transformer, cluster)
+    grad_bytes = recipe.bytes_of("gradients") * elements
+    param_bytes = recipe.bytes_of("parameters") * elements
+    gather_seconds = seconds("all_gather", param_bytes, cluster)
+    reduce_seconds = seconds("reduce_scatter", grad_bytes, cluster)
+    alone = setup.n == 1
+    gathered = None if alone else ("gathered", param_bytes)
+    bucket = None if alone else ("buckets", grad_bytes)
+    passes = [("forward", layer) for layer in range(layers)]
+    passes += [("backward", layer) for layer in range(layers - 1, -1, -1)]
+    uses = passes * setup.accumulation
+    ops: list[Op] = []
+    gathers: list[int] = []  # index of the all-gather of each use
+    computes: list[int] = []  # index of the last compute of each use
+    for use, (phase, layer) in enumerate(uses):
+        while not alone and len(gathers) < min(use + 1 + setup.prefetch, len(uses)):
+            ahead_phase, ahead_layer = uses[len(gathers)]
+            before = len(gathers) - setup.prefetch - 1  # the use that must be over, and its layer freed
+            waits = (computes[before],) if before >= 0 else ()
+            gathers.append(len(ops))
+            ops.append(
+                Op(
+                    "all_gather", f"layer {ahead_layer}", ahead_phase, "comm", gather_seconds, waits,
+                    elements, recipe.param_dtype, param_bytes, takes=gathered,
+                )
+            )  # fmt: skip
+        group = f"layer {layer}"
+        waits = () if alone else (gathers[use],)
+        if phase == "forward":
+            ops.append(Op("forward", group, phase, "compute", forward, waits, gives=gathered))
+            computes.append(len(ops) - 1)
+            continue
+        if setup.recompute:
+            ops.append(Op("recompute", group, phase, "compute", forward, waits))
+        ops.append(Op("backward", group, phase, "compute", backward, waits, takes=bucket, gives=gathered))
+        computes.append(len(ops) - 1)
+        if not alone:
+            ops.append(
+                Op(
+                    "reduce_scatter", group, phase, "comm", reduce_seconds, (len(ops) - 1,),
+                    elements, recipe.grad_dtype, grad_bytes, gives=bucket,
+                )
+            )  # fmt: skip
+    ops.append(step_op(setup, setup.N / setup.n, (len(ops) - 1,)))
+    return ops
+
+
+def step_op(setup: Setup, elements: float, waits: tuple[int, ...]) -> Op:
+    """The optimizer step over the ``elements`` that this rank updates."""
+    length = optimizer_seconds(elements, recipe_of(setup), cluster_of(setup))
+    return Op("optimizer", "", "step", "compute", length, waits)

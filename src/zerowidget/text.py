@@ -1,0 +1,50 @@
+"""The picture as plain text, for terminals and for notebooks that cannot show the widget."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from .advice import explain
+from .rows import STAGES, steps_of, summary
+from .specs import GPUS, RECIPES, Setup
+from .words import amount, count, duration, exponential, in_unit, plain, say, size, trimmed
+
+
+def width(text: str) -> int:
+    """Columns of a terminal: Chinese characters take two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def headline(setup: Setup) -> str:
+    """One line with the four numbers: '(N=7.5e9, n=64): 111.8, 29.2, 15.5, 1.7 GiB per GPU at rest, ...'."""
+    numbers = ", ".join(amount(in_unit(row["rest"], setup.unit)) for row in summary(setup))
+    chosen = {"N": setup.N, "n": setup.n, **setup.changed()}
+    written = {name: f"{value!r}" for name, value in chosen.items()}
+    written["N"] = exponential(setup.N, 15) if setup.N >= 1e5 else plain(setup.N)
+    arguments = ", ".join(f"{name}={value}" for name, value in written.items())
+    return f"({arguments}): {numbers} {setup.unit} per GPU at rest, stages 0 to {STAGES[-1]}"
+
+
+def as_text(setup: Setup) -> str:
+    """The four stages as a table, then the selected one in words."""
+    language, unit = setup.language, setup.unit
+    steps = steps_of(setup)
+    header = ["", say("table_rest", language), say("table_peak", language), say("table_wire", language)]
+    header += [say("table_step", language), say("table_exposed", language), ""]
+    table = [header]
+    for row in summary(setup, steps):
+        relative = "" if row["relative"] is None else f" ({trimmed(row['relative'], 2)}×)"
+        line = [say("stage_name", language, stage=row["stage"]), size(row["rest"], unit), size(row["peak"], unit)]
+        line += [size(row["wire_bytes"], unit) + relative, duration(row["step"]), duration(row["exposed"])]
+        line.append(say("table_fits" if row["fits_peak"] else "table_fits_not", language))
+        table.append(line)
+    columns = [max(width(line[column]) for line in table) for column in range(len(header))]
+    names = {"N": count(setup.N), "n": setup.n, "recipe": RECIPES[setup.recipe]["label"][language]}
+    lines = [say("table_title", language, gpu=GPUS[setup.gpu]["label"], **names), ""]
+    for line in table:
+        cells = [" " * (wide - width(cell)) + cell for wide, cell in zip(columns, line, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    said = explain(setup, steps)
+    lines += ["", said["headline"], said["costs"], ""]
+    lines += [said[key] for key in ("formula", "moves", "fits")]
+    return "\n".join(lines)

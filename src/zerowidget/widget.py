@@ -1,0 +1,123 @@
+"""The Jupyter widget. Its traits are the fields of ``Setup``, one to one; every number is derived from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from .advice import advice, explain
+from .rows import communication_rows, memory_rows, summary, timeline_rows
+from .specs import FIELDS, Setup, check, unknown
+from .text import as_text, headline
+
+BUNDLE = Path(__file__).parent / "static" / "widget.js"
+if not BUNDLE.exists():  # a checkout whose front end was never built; wheels always carry it
+    msg = f"the front end is not built: {BUNDLE} is missing; run `make build` or `node js/build.mjs`"
+    raise ImportError(msg)
+
+
+class Field(traitlets.TraitType[Any, Any]):
+    """A synced trait that obeys the rule of the ``Setup`` field of the same name."""
+
+    def __init__(self, name: str) -> None:
+        rule = FIELDS[name]
+        super().__init__(check(name, rule["default"]), allow_none=rule.get("optional", False))
+        self.tag(sync=True)
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        """The value as stored; a TraitError that names field, rule and value."""
+        try:
+            return check(str(self.name), value)
+        except ValueError as error:
+            raise traitlets.TraitError(str(error)) from None
+
+
+class ZeroExplorer(anywidget.AnyWidget):
+    """What ZeRO does to ``N`` parameters on ``n`` GPUs: bars of memory, a timeline of one step, a verdict.
+
+    All fields of ``Setup`` are keyword arguments and traits: set them, observe them, link them.
+
+    Raises TypeError for an unknown name, traitlets.TraitError for a value that its field cannot take;
+    an assignment that fails leaves the old value in place.
+
+    >>> ZeroExplorer(N=7.5e9, n=64)
+    ZeroExplorer(N=7.5e9, n=64): 111.8, 29.2, 15.5, 1.7 GiB per GPU at rest, stages 0 to 3
+    """
+
+    _esm = BUNDLE
+
+    N = Field("N")
+    n = Field("n")
+    stage = Field("stage")
+    system = Field("system")
+    recipe = Field("recipe")
+    layers = Field("layers")
+    hidden = Field("hidden")
+    seq_len = Field("seq_len")
+    micro_batch = Field("micro_batch")
+    accumulation = Field("accumulation")
+    recompute = Field("recompute")
+    gpu = Field("gpu")
+    gpus_per_node = Field("gpus_per_node")
+    link = Field("link")
+    utilization = Field("utilization")
+    prefetch = Field("prefetch")
+    unit = Field("unit")
+    language = Field("language")
+
+    def __init__(self, **fields: Any) -> None:
+        for name in fields:
+            if not self.has_trait(name):
+                raise unknown(name)
+        super().__init__(**fields)
+
+    @traitlets.validate(*FIELDS)
+    def _together(self, proposal: Any) -> Any:
+        # rules over several fields, which Setup alone knows
+        try:
+            self.setup.but(**{proposal["trait"].name: proposal["value"]})
+        except ValueError as error:
+            raise traitlets.TraitError(str(error)) from None
+        return proposal["value"]
+
+    @property
+    def setup(self) -> Setup:
+        """The traits as a frozen ``Setup``."""
+        return Setup(**{name: getattr(self, name) for name in FIELDS})
+
+    def memory(self) -> list[dict[str, Any]]:
+        """Bytes per GPU, a row per stage, state and moment; see ``memory_rows``."""
+        return memory_rows(self.setup)
+
+    def communication(self) -> list[dict[str, Any]]:
+        """What one step communicates, a row per stage, phase and collective; see ``communication_rows``."""
+        return communication_rows(self.setup)
+
+    def timeline(self) -> list[dict[str, Any]]:
+        """One step of the selected stage in issue order; see ``timeline_rows``."""
+        return timeline_rows(self.setup)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """One row per stage: memory, communication, time; see ``summary``."""
+        return summary(self.setup)
+
+    def advice(self) -> dict[str, Any]:
+        """The lowest stage that fits, and why; see ``advice``."""
+        return advice(self.setup)
+
+    def explain(self, language: str | None = None) -> str:
+        """The selected stage in words, the formula filled in; ``language``: en or zh, the trait's by default."""
+        setup = self.setup if language is None else self.setup.but(language=language)
+        return "\n".join(explain(setup).values())
+
+    def __repr__(self) -> str:
+        return f"ZeroExplorer{headline(self.setup)}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is not None:
+            bundle[0]["text/plain"] = as_text(self.setup)
+        return bundle

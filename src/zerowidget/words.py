@@ -1,0 +1,100 @@
+"""What a user reads: sentences by key and language, and numbers with their unit.
+
+Every rounding is half away from zero on the exact value, as JavaScript's ``toFixed`` does it,
+so that both sides print the same text.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+from .data import load
+
+WORDS = load("words")
+KILO = {"GiB": 1024.0, "GB": 1000.0}
+BYTES = {"GiB": ("B", "KiB", "MiB", "GiB", "TiB", "PiB"), "GB": ("B", "kB", "MB", "GB", "TB", "PB")}
+
+
+def say(key: str, language: str, **values: object) -> str:
+    """The sentence ``key`` in ``language``, with ``{name}`` replaced by ``values``."""
+    text: str = WORDS[key][language]
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", str(value))
+    return text
+
+
+def fixed(x: float, digits: int) -> str:
+    """``x`` with that many decimals: fixed(41.25, 1) -> '41.3'."""
+    return format(Decimal(x).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, Context(prec=60)), "f")
+
+
+def exponential(x: float, digits: int) -> str:
+    """Scientific notation, trailing zeros dropped: exponential(7.5e9, 3) -> '7.5e9'."""
+    sign, figures, exponent = Context(prec=digits + 1, rounding=ROUND_HALF_UP).create_decimal(x).as_tuple()
+    if x == 0.0:
+        return "0"
+    mantissa = "".join(str(figure) for figure in figures)
+    power = int(exponent) + len(mantissa) - 1
+    decimals = mantissa[1:].rstrip("0")
+    return ("-" if sign else "") + mantissa[0] + ("." + decimals if decimals else "") + f"e{power}"
+
+
+def plain(x: float) -> str:
+    """Shortest exact text: plain(12.0) -> '12', plain(2.03125) -> '2.03125'."""
+    return str(int(x)) if x == int(x) else repr(x)
+
+
+def trimmed(x: float, digits: int) -> str:
+    """``fixed`` without trailing zeros: trimmed(1.5, 2) -> '1.5', trimmed(1.0, 2) -> '1'."""
+    text = fixed(x, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def significant(x: float) -> str:
+    """Three figures, as a label wants them: 131, 14.2, 1.75."""
+    return fixed(x, 0 if x >= 100.0 else 1 if x >= 10.0 else 2)
+
+
+def amount(x: float) -> str:
+    """A figure beside a bar, in one unit for all bars: 111.8, 1.7, 0.36, 0.004."""
+    if x >= 1000.0:
+        return fixed(x, 0)
+    return "0" if x == 0.0 else fixed(x, 1 if x >= 1.0 else 2 if x >= 0.1 else 3)
+
+
+def in_unit(nbytes: float, unit: str) -> float:
+    """Bytes as GiB (2**30) or GB (10**9)."""
+    kilo = KILO[unit]
+    return nbytes / (kilo * kilo * kilo)
+
+
+def size(nbytes: float, unit: str) -> str:
+    """Bytes in the unit asked for: size(1.2e11, 'GiB') -> '111.8 GiB'."""
+    return f"{amount(in_unit(nbytes, unit))} {unit}"
+
+
+def scaled_size(nbytes: float, unit: str) -> str:
+    """Bytes under the prefix that suits them, in the family of ``unit``: '447 MiB'."""
+    power = 0
+    while nbytes >= KILO[unit] and power < 5:
+        nbytes = nbytes / KILO[unit]
+        power += 1
+    return f"{fixed(nbytes, 0) if power == 0 else significant(nbytes)} {BYTES[unit][power]}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as '1.02 s', '9.62 ms' or '41.0 µs'."""
+    if seconds >= 1.0:
+        return f"{significant(seconds)} s"
+    if seconds >= 1e-3:
+        return f"{significant(seconds * 1e3)} ms"
+    return f"{significant(seconds * 1e6)} µs"
+
+
+def count(x: float) -> str:
+    """A count in short scale, three figures: count(7.5e9) -> '7.5B'."""
+    for suffix, scale in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):
+        if x >= scale:
+            value = x / scale
+            return trimmed(value, 0 if value >= 100.0 else 1 if value >= 10.0 else 2) + suffix
+    return trimmed(x, 0)
