@@ -1,0 +1,197 @@
+// The tidy rows: the only shape in which numbers leave the core. Column names are the contract.
+// Mirrors src/zerowidget/rows.py.
+
+import { ROUNDS, seconds, wire_bytes } from "./comms.js";
+import { at_rest, nbytes_of, on_top } from "./memory.js";
+import { cluster_of, total } from "./specs.js";
+import { system_of } from "./systems/index.js";
+import { step_of } from "./timeline.js";
+
+/** @typedef {import("./specs.js").Setup} Setup */
+/** @typedef {import("./timeline.js").Step} Step */
+
+/**
+ * @typedef {object} MemoryRow
+ * @property {number} stage
+ * @property {string} state
+ * @property {string} device
+ * @property {"rest" | "peak"} when rest, or peak: on top of rest
+ * @property {number} nbytes
+ */
+
+/**
+ * `elements` and `nbytes` are of the full tensors of all `count` collectives together, `wire_bytes` is what one
+ * rank sends for them, `seconds` their time one after the other.
+ * @typedef {object} CommunicationRow
+ * @property {number} stage
+ * @property {string} phase
+ * @property {string} op
+ * @property {string} dtype
+ * @property {number} count
+ * @property {number} elements
+ * @property {number} nbytes
+ * @property {number} wire_bytes
+ * @property {number} seconds
+ */
+
+/**
+ * @typedef {object} TimelineRow
+ * @property {number} stage
+ * @property {number} index
+ * @property {string} op
+ * @property {string} group
+ * @property {string} phase
+ * @property {string} stream
+ * @property {number} start seconds from the start of the step
+ * @property {number} end
+ * @property {number} elements
+ * @property {string} dtype
+ * @property {number} nbytes
+ * @property {number | null} waits_for index of the row whose end let this one start, null when it starts at once
+ * @property {number} exposed
+ */
+
+/**
+ * Bytes and seconds. `volume`: elements a rank sends and receives, as the paper counts them (2N, 2N, 2N, 3N).
+ * `relative`: wire bytes against plain data parallelism; null on a single GPU.
+ * @typedef {object} SummaryRow
+ * @property {number} stage
+ * @property {number} rest
+ * @property {number} peak
+ * @property {boolean} fits at rest
+ * @property {boolean} fits_peak
+ * @property {number} volume
+ * @property {number} wire_bytes
+ * @property {number | null} relative
+ * @property {number} compute
+ * @property {number} communication
+ * @property {number} exposed
+ * @property {number} step
+ */
+
+export const STAGES = [0, 1, 2, 3];
+
+/**
+ * The steps of all stages: pass them on where several tables are made of one setup.
+ * @param {Readonly<Setup>} setup
+ * @returns {Step[]}
+ */
+export function steps_of(setup) {
+  return STAGES.map((stage) => step_of(setup, stage));
+}
+
+/**
+ * Bytes per GPU.
+ * @param {Readonly<Setup>} setup
+ * @param {Step[]} [steps]
+ * @returns {MemoryRow[]}
+ */
+export function memory_rows(setup, steps = steps_of(setup)) {
+  /** @type {MemoryRow[]} */
+  const rows = [];
+  steps.forEach((step, stage) => {
+    for (const [state, device, nbytes] of at_rest(setup, stage)) {
+      rows.push({ stage, state, device, when: "rest", nbytes });
+    }
+    for (const [state, device, nbytes] of on_top(step)) {
+      rows.push({ stage, state, device, when: "peak", nbytes });
+    }
+  });
+  return rows;
+}
+
+/**
+ * What one step communicates.
+ * @param {Readonly<Setup>} setup
+ * @returns {CommunicationRow[]}
+ */
+export function communication_rows(setup) {
+  const cluster = cluster_of(setup);
+  /** @type {CommunicationRow[]} */
+  const rows = [];
+  for (const stage of STAGES) {
+    for (const { phase, op, dtype, count, elements, nbytes } of system_of(setup).collectives(setup, stage)) {
+      const times = count / setup.layers; // whole tensors: N comes out as N, not as a sum over layers
+      const whole = (nbytes / elements) * setup.N * times;
+      rows.push({
+        stage,
+        phase,
+        op,
+        dtype,
+        count,
+        elements: setup.N * times,
+        nbytes: whole,
+        wire_bytes: wire_bytes(op, whole, setup.n),
+        seconds: count * seconds(op, nbytes, cluster),
+      });
+    }
+  }
+  return rows;
+}
+
+/**
+ * One step of the selected stage, in issue order.
+ * @param {Readonly<Setup>} setup
+ * @param {Step} [step]
+ * @returns {TimelineRow[]}
+ */
+export function timeline_rows(setup, step = step_of(setup, setup.stage)) {
+  const { stage } = setup;
+  return step.spans.map(({ op: line, start, end, cause }, index) => {
+    const { op, group, phase, stream, elements, dtype, nbytes } = line;
+    const exposed = step.exposed[index];
+    return {
+      stage,
+      index,
+      op,
+      group,
+      phase,
+      stream,
+      start,
+      end,
+      elements,
+      dtype,
+      nbytes,
+      waits_for: cause,
+      exposed,
+    };
+  });
+}
+
+/**
+ * One row per stage.
+ * @param {Readonly<Setup>} setup
+ * @param {Step[]} [steps]
+ * @returns {SummaryRow[]}
+ */
+export function summary(setup, steps = steps_of(setup)) {
+  const { capacity } = cluster_of(setup);
+  const sent = communication_rows(setup);
+  const plain = total(sent.filter((row) => row.stage === 0).map((row) => row.wire_bytes));
+  return steps.map((step, stage) => {
+    const mine = sent.filter((row) => row.stage === stage);
+    const rest = nbytes_of(at_rest(setup, stage));
+    const peak = rest + nbytes_of(on_top(step));
+    const wire = total(mine.map((row) => row.wire_bytes));
+    let compute = 0;
+    let communication = 0;
+    for (const { op } of step.spans) {
+      if (op.stream === "compute") compute = compute + op.seconds;
+      else communication = communication + op.seconds;
+    }
+    return {
+      stage,
+      rest,
+      peak,
+      fits: rest <= capacity,
+      fits_peak: peak <= capacity,
+      volume: total(mine.map((row) => ROUNDS[row.op] * row.elements)),
+      wire_bytes: wire,
+      relative: plain > 0 ? wire / plain : null,
+      compute,
+      communication,
+      exposed: total(step.exposed),
+      step: step.seconds,
+    };
+  });
+}

@@ -1,0 +1,330 @@
+// What a user may say: one frozen Setup, checked once, and the parts that follow from it.
+// Mirrors src/zerowidget/specs.py. A field that JavaScript is not given, or given as undefined, has its default.
+
+import fields from "../../src/zerowidget/data/fields.json" with { type: "json" };
+import gpus from "../../src/zerowidget/data/gpus.json" with { type: "json" };
+import links from "../../src/zerowidget/data/links.json" with { type: "json" };
+import recipes from "../../src/zerowidget/data/recipes.json" with { type: "json" };
+import { plain, say } from "./words.js";
+
+/** @typedef {string | number | boolean | null} Value */
+
+/**
+ * @typedef {object} Field
+ * @property {"number" | "whole" | "choice" | "bool"} type
+ * @property {Value} default
+ * @property {number} [min]
+ * @property {number} [max]
+ * @property {string | Value[]} [options]
+ * @property {boolean} [optional]
+ */
+
+/**
+ * @typedef {object} Gpu
+ * @property {string} label
+ * @property {number} memory_MiB
+ * @property {number} flops
+ * @property {number} memory_bandwidth
+ * @property {string} link
+ */
+
+/**
+ * @typedef {object} Link
+ * @property {string} label
+ * @property {string} [detail]
+ * @property {"inside" | "between"} scope
+ * @property {number} bandwidth
+ * @property {"gpu" | "node"} per
+ * @property {number} latency
+ */
+
+/**
+ * @typedef {object} RecipeEntry
+ * @property {Record<string, string>} label
+ * @property {[string, string, number][]} states
+ * @property {string} param_dtype
+ * @property {string} grad_dtype
+ * @property {string} used_by
+ */
+
+/** @type {Record<string, Field>} */
+export const FIELDS = /** @type {any} */ (fields);
+/** @type {Record<string, Gpu>} */
+export const GPUS = gpus;
+/** @type {Record<string, Link>} */
+export const LINKS = /** @type {any} */ (links);
+/** @type {Record<string, RecipeEntry>} */
+export const RECIPES = /** @type {any} */ (recipes);
+
+/** Bound on layers x accumulation: past it the timeline is longer than anyone can read. */
+export const MAX_LAYER_STEPS = 16384;
+
+/** A value that its field cannot take; Python's ValueError. */
+export class SetupError extends Error {
+  name = "SetupError";
+}
+
+/**
+ * The values a choice field takes.
+ * @param {string} name
+ * @returns {Value[]}
+ */
+export function options(name) {
+  const listed = FIELDS[name].options;
+  if (listed === "links") return Object.keys(LINKS).filter((key) => LINKS[key].scope === "between");
+  if (listed === "gpus") return Object.keys(GPUS);
+  if (listed === "recipes") return Object.keys(RECIPES);
+  return /** @type {Value[]} */ (listed).slice();
+}
+
+/** @type {Record<string, Value[]>} Made once: a drag checks every field many times. */
+const ALLOWED = Object.fromEntries(
+  Object.keys(FIELDS)
+    .filter((name) => FIELDS[name].type === "choice")
+    .map((name) => [name, options(name)]),
+);
+
+/**
+ * A value as an error prints it, in Python's spelling.
+ * @param {unknown} value
+ */
+export function shown(value) {
+  if (typeof value === "number") {
+    if (Number.isFinite(value)) return Math.abs(value) < 1e21 ? plain(value) : String(value);
+    return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  }
+  const letters = [...spelled(value)];
+  return letters.length <= 60 ? letters.join("") : `${letters.slice(0, 57).join("")}...`;
+}
+
+/**
+ * What Python's `repr` makes of a value that is no number.
+ * @param {unknown} value
+ */
+function spelled(value) {
+  if (value === null || value === undefined) return "None";
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (typeof value !== "string") return String(value);
+  const quote = value.includes("'") && !value.includes('"') ? '"' : "'";
+  let text = value
+    .split("\\")
+    .join("\\\\")
+    .split("\n")
+    .join("\\n")
+    .split("\r")
+    .join("\\r")
+    .split("\t")
+    .join("\\t");
+  if (quote === "'") text = text.split("'").join("\\'");
+  return quote + text + quote;
+}
+
+/**
+ * `value` as the field `name` stores it. Throws SetupError, naming field, rule and value, when the field
+ * cannot take it.
+ * @param {string} name
+ * @param {any} value
+ * @param {string} [language]
+ * @returns {any}
+ */
+export function check(name, value, language = "en") {
+  const rule = FIELDS[name];
+  /** @type {(key: string, values?: Record<string, string>) => SetupError} */
+  const refuse = (key, values = {}) => {
+    const allowed = say(key, language, values);
+    return new SetupError(say("error", language, { name, rule: allowed, value: shown(value) }));
+  };
+  if ((value === null || value === undefined) && rule.optional) return null;
+  if (rule.type === "bool") {
+    if (value !== true && value !== false) throw refuse("rule_bool");
+    return value;
+  }
+  if (rule.type === "choice") {
+    const allowed = ALLOWED[name];
+    if (!allowed.includes(value)) {
+      const others = allowed.slice(0, -1);
+      const last = String(allowed[allowed.length - 1]);
+      throw others.length > 0
+        ? refuse("rule_choice", { others: others.join(", "), last })
+        : refuse("rule_only", { last });
+    }
+    return allowed[allowed.indexOf(value)];
+  }
+  if (typeof value !== "number" || !Number.isFinite(value)) {
+    throw refuse(rule.type === "number" ? "rule_number" : "rule_whole");
+  }
+  if (rule.type === "whole" && !Number.isInteger(value)) throw refuse("rule_whole");
+  const min = /** @type {number} */ (rule.min);
+  const max = /** @type {number} */ (rule.max);
+  if (value < min) throw refuse("rule_min", { limit: plain(min) });
+  if (value > max) throw refuse("rule_max", { limit: plain(max) });
+  return value === 0 ? 0 : value; // Python's int(-0.0) is 0
+}
+
+/**
+ * Everything a user chooses; every number of the model is a function of it. Fields: docs/model.md.
+ * @typedef {object} Setup
+ * @property {number} N
+ * @property {number} n
+ * @property {number} stage
+ * @property {string} system
+ * @property {string} recipe
+ * @property {number} layers
+ * @property {number | null} hidden
+ * @property {number} seq_len
+ * @property {number} micro_batch
+ * @property {number} accumulation
+ * @property {boolean} recompute
+ * @property {string} gpu
+ * @property {number} gpus_per_node
+ * @property {string} link
+ * @property {number} utilization
+ * @property {number} prefetch
+ * @property {string} unit
+ * @property {string} language
+ */
+
+/**
+ * A Setup of these values, defaults for the others. Throws SetupError for a value that its field cannot take,
+ * TypeError for an unknown field.
+ * @param {Partial<Setup>} [values]
+ * @returns {Readonly<Setup>}
+ */
+export function make_setup(values = {}) {
+  for (const name in values) {
+    if (!Object.hasOwn(FIELDS, name)) throw new TypeError(say("error_unknown", "en", { name }));
+  }
+  /** @type {any} */
+  const setup = {};
+  for (const name in FIELDS) {
+    const value = values[/** @type {keyof Setup} */ (name)];
+    setup[name] = check(name, value === undefined ? FIELDS[name].default : value);
+  }
+  if (setup.layers * setup.accumulation > MAX_LAYER_STEPS) {
+    const product = `${setup.layers} x ${setup.accumulation}`;
+    const limit = say("rule_max", "en", { limit: MAX_LAYER_STEPS });
+    throw new SetupError(say("error", "en", { name: "layers x accumulation", rule: limit, value: product }));
+  }
+  return Object.freeze(setup);
+}
+
+/**
+ * A copy with some fields changed, checked again.
+ * @param {Readonly<Setup>} setup
+ * @param {Partial<Setup>} values
+ */
+export function but(setup, values) {
+  return make_setup({ ...setup, ...values });
+}
+
+/** @type {Record<string, number>} */
+const SCALES = { K: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12 };
+
+/**
+ * A count as people write it: "7.5e9", "7.5B", "70b", "350 M", "1,000". Throws SetupError when it is no number.
+ * @param {string} text
+ */
+export function parse_count(text) {
+  let digits = text.trim().split(",").join("").split("_").join("").split(" ").join("");
+  const scale = SCALES[digits.slice(-1).toUpperCase()] ?? 1;
+  digits = scale === 1 ? digits : digits.slice(0, -1);
+  const value = /^[0-9.eE+-]+$/.test(digits) ? Number(digits) : Number.NaN;
+  if (Number.isNaN(value)) throw new SetupError(say("error_count", "en", { text: shown(text) }));
+  return value * scale;
+}
+
+/**
+ * Plain left-to-right addition.
+ * @param {number[]} values
+ */
+export function total(values) {
+  let result = 0;
+  for (const value of values) result = result + value;
+  return result;
+}
+
+/**
+ * What a training recipe keeps per parameter.
+ * @typedef {object} Recipe
+ * @property {[string, string, number][]} states (state, kind, bytes per parameter) in drawing order; kind is
+ *   parameters, gradients or optimizer
+ * @property {string} param_dtype what travels in all-gathers
+ * @property {string} grad_dtype what travels in gradient reductions
+ */
+
+/**
+ * Bytes per parameter of one kind of state.
+ * @param {Recipe} recipe
+ * @param {string} kind
+ */
+export function bytes_of(recipe, kind) {
+  return total(recipe.states.filter(([, of]) => of === kind).map(([, , nbytes]) => nbytes));
+}
+
+/**
+ * The model as the timeline sees it: equal layers. FLOPs are per micro-step and GPU.
+ * @typedef {object} Transformer
+ * @property {number} layers
+ * @property {number} elements parameters of one layer
+ * @property {number} tokens per GPU and micro-step
+ * @property {number} forward_flops of one layer; the backward pass takes twice as many
+ */
+
+/**
+ * What one rank computes and sends with.
+ * @typedef {object} Cluster
+ * @property {number} n
+ * @property {number} capacity bytes of GPU memory that a program can allocate
+ * @property {number} flops FLOP/s reached, peak times utilization
+ * @property {number} memory_bandwidth bytes/s
+ * @property {number} bandwidth bytes/s, one direction, on the slowest link crossed
+ * @property {number} latency seconds per ring step
+ * @property {string} link key in data/links.json
+ */
+
+/**
+ * The recipe that `setup` names.
+ * @param {Readonly<Setup>} setup
+ * @returns {Recipe}
+ */
+export function recipe_of(setup) {
+  const { states, param_dtype, grad_dtype } = RECIPES[setup.recipe];
+  return { states, param_dtype, grad_dtype };
+}
+
+/**
+ * N spread evenly over the layers; 2 FLOPs per parameter and token forward, and 4 s h per token and layer for
+ * attention when `hidden` is known. Sources: specs.py.
+ * @param {Readonly<Setup>} setup
+ * @returns {Transformer}
+ */
+export function transformer_of(setup) {
+  const elements = setup.N / setup.layers;
+  const tokens = setup.seq_len * setup.micro_batch;
+  const attention = setup.hidden === null ? 0 : 4 * setup.seq_len * setup.hidden;
+  return { layers: setup.layers, elements, tokens, forward_flops: (2 * elements + attention) * tokens };
+}
+
+/**
+ * The GPU, and the slowest link that a ring over all n ranks crosses.
+ * @param {Readonly<Setup>} setup
+ * @returns {Cluster}
+ */
+export function cluster_of(setup) {
+  const gpu = GPUS[setup.gpu];
+  const inside = gpu.link;
+  const between = setup.link;
+  const share = LINKS[between].per === "node" ? setup.gpus_per_node : 1;
+  const across = LINKS[between].bandwidth / share;
+  const crossed = setup.n > setup.gpus_per_node && across < LINKS[inside].bandwidth;
+  return {
+    n: setup.n,
+    capacity: gpu.memory_MiB * 1048576,
+    flops: gpu.flops * setup.utilization,
+    memory_bandwidth: gpu.memory_bandwidth,
+    bandwidth: crossed ? across : LINKS[inside].bandwidth,
+    latency: LINKS[setup.n > setup.gpus_per_node ? between : inside].latency,
+    link: crossed ? between : inside,
+  };
+}

@@ -1,0 +1,276 @@
+// ZeRO as its paper tells it (Rajbhandari et al. 2020, arXiv:1910.02054): even shards, equal layers.
+// Mirrors src/zerowidget/systems/paper.py, where the sections are.
+
+import { seconds } from "../comms.js";
+import { backward_seconds, forward_seconds, optimizer_seconds } from "../compute.js";
+import { make_op } from "../program.js";
+import { bytes_of, cluster_of, recipe_of, transformer_of } from "../specs.js";
+
+/** @typedef {import("../program.js").Buffer} Buffer */
+/** @typedef {import("../program.js").Op} Op */
+/** @typedef {import("../specs.js").Setup} Setup */
+
+/** @type {Record<string, number>} */
+export const SHARDED_FROM = { optimizer: 1, gradients: 2, parameters: 3 };
+
+/** @type {[string, string, string]} */
+export const ALL_REDUCE = ["backward", "all_reduce", "gradients"];
+/** @type {[string, string, string]} */
+export const REDUCE_SCATTER = ["backward", "reduce_scatter", "gradients"];
+/** @type {[string, string, string][][]} Per stage: phase, op, what moves; each once per layer. */
+export const COLLECTIVES = [
+  [ALL_REDUCE],
+  [REDUCE_SCATTER, ["step", "all_gather", "parameters"]],
+  [REDUCE_SCATTER, ["step", "all_gather", "parameters"]],
+  [["forward", "all_gather", "parameters"], ["backward", "all_gather", "parameters"], REDUCE_SCATTER],
+];
+
+/**
+ * One kind of collective of a step: `count` of them, each on a full tensor of `elements`.
+ * @typedef {object} Collective
+ * @property {string} phase
+ * @property {string} op
+ * @property {string} dtype
+ * @property {number} count
+ * @property {number} elements
+ * @property {number} nbytes
+ */
+
+/**
+ * At rest, per GPU: 16N, 4N + 12N/n, 2N + 14N/n, 16N/n bytes for the paper's own recipe (figure 1).
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ * @returns {[string, string, number][]}
+ */
+export function hold(setup, stage) {
+  return recipe_of(setup).states.map(([state, kind, nbytes]) => {
+    const full = nbytes * setup.N;
+    return [state, "gpu", stage >= SHARDED_FROM[kind] ? full / setup.n : full];
+  });
+}
+
+/**
+ * How often a phase's collectives run in one step. Whole gradients can wait for the last micro-step (stages 0,
+ * 1); gradients kept as shards are reduced every time (2, 3), parameters gathered every time (3).
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ * @param {string} phase
+ */
+export function repeats(setup, stage, phase) {
+  return stage >= 2 && phase !== "step" ? setup.accumulation : 1;
+}
+
+/**
+ * What one step communicates; nothing on a single GPU.
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ * @returns {Collective[]}
+ */
+export function collectives(setup, stage) {
+  if (setup.n === 1) return [];
+  const recipe = recipe_of(setup);
+  const { elements } = transformer_of(setup);
+  return COLLECTIVES[stage].map(([phase, op, kind]) => {
+    const dtype = kind === "parameters" ? recipe.param_dtype : recipe.grad_dtype;
+    const count = setup.layers * repeats(setup, stage, phase);
+    return { phase, op, dtype, count, elements, nbytes: bytes_of(recipe, kind) * elements };
+  });
+}
+
+/**
+ * One step in issue order, layer by layer.
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ * @returns {Op[]}
+ */
+export function program(setup, stage) {
+  return stage === 3 ? gathering(setup) : replicated(setup, stage);
+}
+
+/**
+ * Stages 0-2: whole parameters. Gradients are reduced under the backward pass, and where the optimizer is
+ * sharded the updated parameters are gathered after it.
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ * @returns {Op[]}
+ */
+export function replicated(setup, stage) {
+  const recipe = recipe_of(setup);
+  const transformer = transformer_of(setup);
+  const cluster = cluster_of(setup);
+  const { layers, elements } = transformer;
+  const forward = forward_seconds(transformer, cluster);
+  const backward = backward_seconds(transformer, cluster);
+  const grad_bytes = bytes_of(recipe, "gradients") * elements;
+  const param_bytes = bytes_of(recipe, "parameters") * elements;
+  const reduce = COLLECTIVES[stage][0][1];
+  const reduce_seconds = seconds(reduce, grad_bytes, cluster);
+  /** @type {Buffer | null} Whole until it is reduced. */
+  const bucket = stage === 2 && setup.n > 1 ? ["buckets", grad_bytes] : null;
+  const groups = groups_of(layers);
+  /** @type {Op[]} */
+  const ops = [];
+  for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
+    const reduces = setup.n > 1 && (stage === 2 || micro_step === setup.accumulation);
+    for (let layer = 0; layer < layers; layer += 1) {
+      ops.push(make_op("forward", groups[layer], "forward", "compute", forward));
+    }
+    for (let layer = layers - 1; layer >= 0; layer -= 1) {
+      const group = groups[layer];
+      if (setup.recompute) ops.push(make_op("recompute", group, "backward", "compute", forward));
+      ops.push(make_op("backward", group, "backward", "compute", backward, [], 0, "", 0, bucket));
+      if (reduces) {
+        const waits = [ops.length - 1];
+        const { grad_dtype } = recipe;
+        ops.push(
+          make_op(
+            reduce,
+            group,
+            "backward",
+            "comm",
+            reduce_seconds,
+            waits,
+            elements,
+            grad_dtype,
+            grad_bytes,
+            null,
+            bucket,
+          ),
+        );
+      }
+    }
+  }
+  const optimizer = ops.length;
+  const held = stage >= 1 ? setup.N / setup.n : setup.N;
+  ops.push(step_op(setup, held, [optimizer - 1]));
+  if (stage >= 1 && setup.n > 1) {
+    const gather_seconds = seconds("all_gather", param_bytes, cluster);
+    const { param_dtype } = recipe;
+    for (let layer = 0; layer < layers; layer += 1) {
+      const waits = [optimizer];
+      ops.push(
+        make_op(
+          "all_gather",
+          groups[layer],
+          "step",
+          "comm",
+          gather_seconds,
+          waits,
+          elements,
+          param_dtype,
+          param_bytes,
+        ),
+      );
+    }
+  }
+  return ops;
+}
+
+/**
+ * Stage 3: each layer is gathered before its forward pass and again before its backward pass, and its gradients
+ * are reduce-scattered after it. At most `prefetch` layers are gathered ahead of the one that computes; with
+ * none ahead nothing overlaps, the textbook schedule.
+ * @param {Readonly<Setup>} setup
+ * @returns {Op[]}
+ */
+export function gathering(setup) {
+  const recipe = recipe_of(setup);
+  const transformer = transformer_of(setup);
+  const cluster = cluster_of(setup);
+  const { param_dtype, grad_dtype } = recipe;
+  const { layers, elements } = transformer;
+  const forward = forward_seconds(transformer, cluster);
+  const backward = backward_seconds(transformer, cluster);
+  const grad_bytes = bytes_of(recipe, "gradients") * elements;
+  const param_bytes = bytes_of(recipe, "parameters") * elements;
+  const gather_seconds = seconds("all_gather", param_bytes, cluster);
+  const reduce_seconds = seconds("reduce_scatter", grad_bytes, cluster);
+  const alone = setup.n === 1;
+  /** @type {Buffer | null} */
+  const gathered = alone ? null : ["gathered", param_bytes];
+  /** @type {Buffer | null} */
+  const bucket = alone ? null : ["buckets", grad_bytes];
+  const groups = groups_of(layers);
+  const passes = [
+    ...groups.map((group) => ({ phase: "forward", group })),
+    ...groups.map((group) => ({ phase: "backward", group })).reverse(),
+  ];
+  const uses = Array.from({ length: setup.accumulation }, () => passes).flat();
+  /** @type {Op[]} */
+  const ops = [];
+  /** @type {number[]} Index of the all-gather of each use. */
+  const gathers = [];
+  /** @type {number[]} Index of the last compute of each use. */
+  const computes = [];
+  for (let use = 0; use < uses.length; use += 1) {
+    while (!alone && gathers.length < Math.min(use + 1 + setup.prefetch, uses.length)) {
+      const ahead = uses[gathers.length];
+      const before = gathers.length - setup.prefetch - 1; // the use that must be over, and its layer freed
+      const waits = before >= 0 ? [computes[before]] : [];
+      gathers.push(ops.length);
+      ops.push(
+        make_op(
+          "all_gather",
+          ahead.group,
+          ahead.phase,
+          "comm",
+          gather_seconds,
+          waits,
+          elements,
+          param_dtype,
+          param_bytes,
+          gathered,
+        ),
+      );
+    }
+    const { phase, group } = uses[use];
+    const waits = alone ? [] : [gathers[use]];
+    if (phase === "forward") {
+      ops.push(make_op("forward", group, phase, "compute", forward, waits, 0, "", 0, null, gathered));
+      computes.push(ops.length - 1);
+      continue;
+    }
+    if (setup.recompute) ops.push(make_op("recompute", group, phase, "compute", forward, waits));
+    ops.push(make_op("backward", group, phase, "compute", backward, waits, 0, "", 0, bucket, gathered));
+    computes.push(ops.length - 1);
+    if (!alone) {
+      const last = [ops.length - 1];
+      ops.push(
+        make_op(
+          "reduce_scatter",
+          group,
+          phase,
+          "comm",
+          reduce_seconds,
+          last,
+          elements,
+          grad_dtype,
+          grad_bytes,
+          null,
+          bucket,
+        ),
+      );
+    }
+  }
+  ops.push(step_op(setup, setup.N / setup.n, [ops.length - 1]));
+  return ops;
+}
+
+/**
+ * The optimizer step over the `elements` that this rank updates.
+ * @param {Readonly<Setup>} setup
+ * @param {number} elements
+ * @param {number[]} waits
+ */
+export function step_op(setup, elements, waits) {
+  const length = optimizer_seconds(elements, recipe_of(setup), cluster_of(setup));
+  return make_op("optimizer", "", "step", "compute", length, waits);
+}
+
+/**
+ * The names of the layers, made once per program.
+ * @param {number} layers
+ */
+function groups_of(layers) {
+  return Array.from({ length: layers }, (_, layer) => `layer ${layer}`);
+}

@@ -1,0 +1,161 @@
+// The whole picture: one frame is computed from the setup, then every part draws itself from it.
+
+import { explain } from "../model/advice.js";
+import { steps_of, summary } from "../model/rows.js";
+import { but, make_setup } from "../model/specs.js";
+import { say } from "../model/words.js";
+import { make_bars } from "./bars.js";
+import { COLOURS, is_dark } from "./colours.js";
+import { make_controls } from "./controls.js";
+import { html, write } from "./dom.js";
+import { make_lanes } from "./lanes.js";
+import STYLE from "./style.css";
+import { make_tooltip } from "./tooltip.js";
+import { make_headline, make_table, make_verdict } from "./verdict.js";
+
+/** @typedef {import("../model/specs.js").Setup} Setup */
+
+/**
+ * What the picture is a view of: a notebook's model, or an object in the page.
+ * @typedef {object} Host
+ * @property {() => Record<string, any>} get the fields as they are now
+ * @property {(changes: Record<string, any>) => void} set changes fields; tells the listeners
+ * @property {(listener: () => void) => () => void} listen returns what ends it
+ */
+
+/**
+ * All that one drawing needs.
+ * @typedef {object} Frame
+ * @property {Setup} setup
+ * @property {import("../model/timeline.js").Step[]} steps of all stages
+ * @property {ReturnType<typeof summary>} rows
+ * @property {ReturnType<typeof explain>} said
+ * @property {number} width pixels
+ * @property {boolean} dragging scales hold still until it ends
+ */
+
+/**
+ * What the parts may ask of the whole.
+ * @typedef {object} View
+ * @property {() => Setup} setup
+ * @property {(changes: Record<string, any>, dragging?: boolean) => void} set
+ * @property {() => void} settle a drag is over
+ * @property {() => void} render
+ * @property {ReturnType<typeof make_tooltip>} tooltip
+ * @property {(box: DOMRect, x: number, top: number, bottom: number, width: number) => {x: number, top: number, bottom: number}} place
+ *   a box of a chart, in pixels of the whole
+ */
+
+let mounted = 0;
+const PADDING = 10; // of the root, left and right, as style.css has it
+
+/**
+ * Puts the explorer into `element`. Returns what takes it out again, with every listener.
+ * @param {HTMLElement} element
+ * @param {Host} host
+ */
+export function mount(element, host) {
+  mounted += 1;
+  const id = `zw${mounted}`;
+  const holder = html("div");
+  const shadow = holder.attachShadow({ mode: "open" }); // no style of a notebook or a deck leaks in
+  const status = html("div", { class: "hidden", role: "status" });
+  const failure = html("p", { class: "error", role: "alert" });
+  const root = html("div", { class: "zw" });
+  shadow.append(html("style", {}, STYLE, COLOURS), root);
+  element.append(holder);
+
+  let width = 960; // until the page says otherwise; a slide not yet shown has none
+  let dragging = false;
+  let asked = 0;
+  /** @type {Setup} */
+  let setup = make_setup({});
+
+  /** @type {View} */
+  const view = {
+    setup: () => setup,
+    set(changes, drags = false) {
+      dragging = drags;
+      but(setup, changes); // throws when the fields do not go together
+      host.set(changes);
+      ask();
+    },
+    settle() {
+      if (!dragging) return;
+      dragging = false;
+      ask();
+    },
+    render: () => draw(),
+    tooltip: make_tooltip(root, status),
+    place(box, x, top, bottom, wide) {
+      const outer = root.getBoundingClientRect();
+      const ratio = outer.width > 0 ? root.clientWidth / outer.width : 1; // slides are scaled
+      const pixels = box.width / wide;
+      const down = (/** @type {number} */ y) => (box.top - outer.top + y * pixels) * ratio;
+      return { x: (box.left - outer.left + x * pixels) * ratio, top: down(top), bottom: down(bottom) };
+    },
+  };
+  const parts = [
+    make_controls(view, id),
+    make_headline(),
+    make_bars(view, id),
+    make_lanes(view),
+    make_verdict(),
+  ];
+  parts.push(make_table(() => view.render()));
+  root.append(failure, ...parts.map((part) => part.element), status);
+
+  function draw() {
+    if (asked) cancelAnimationFrame(asked);
+    asked = 0;
+    try {
+      setup = make_setup(host.get());
+    } catch (problem) {
+      return write(failure, say("not_drawn", "en", { reason: /** @type {Error} */ (problem).message }));
+    }
+    write(failure, "");
+    const steps = steps_of(setup);
+    const rows = summary(setup, steps);
+    const said = explain(setup, steps);
+    const frame = { setup, steps, rows, said, width, dragging };
+    for (const part of parts) part.update(frame);
+    root.lang = setup.language;
+    if (!dragging) write(status, `${said.headline}. ${said.costs}`);
+  }
+
+  function ask() {
+    if (!asked) asked = requestAnimationFrame(draw);
+  }
+
+  function theme() {
+    root.classList.toggle("dark", is_dark(getComputedStyle(root).color));
+  }
+
+  const sizes = new ResizeObserver(([entry]) => {
+    const now = Math.round(entry.contentRect.width);
+    if (now < 1 || now === width) return;
+    width = Math.max(now, 240);
+    draw();
+  });
+  const themes = new MutationObserver(() => requestAnimationFrame(theme));
+  for (const watched of [document.documentElement, document.body]) {
+    if (watched) themes.observe(watched, { attributes: true });
+  }
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  scheme.addEventListener("change", theme);
+  const deaf = host.listen(ask);
+  theme();
+  const inner = Math.round(root.clientWidth - 2 * PADDING);
+  if (inner > 0) width = Math.max(inner, 240);
+  draw();
+  sizes.observe(root);
+
+  return () => {
+    deaf();
+    sizes.disconnect();
+    themes.disconnect();
+    scheme.removeEventListener("change", theme);
+    if (asked) cancelAnimationFrame(asked);
+    holder.remove();
+  };
+}

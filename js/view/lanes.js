@@ -1,0 +1,485 @@
+// One training step as a score: compute above, network below it, memory under both, one time axis.
+
+import { cluster_of, LINKS, transformer_of } from "../model/specs.js";
+import { count, duration, say, scaled_size } from "../model/words.js";
+import { gutter } from "./bars.js";
+import { html, pool, set, svg, write } from "./dom.js";
+import { last_before, nice_above, ticks } from "./scale.js";
+
+/** @typedef {import("./explorer.js").Frame} Frame */
+/** @typedef {import("../model/timeline.js").Span} Span */
+/** @typedef {{index: number, start: number, end: number, span: Span}} Placed */
+
+const COMPUTE = { y: 26, height: 32 };
+const NETWORK = { y: 64, height: 32 };
+const MEMORY = { y: 104, height: 44 };
+const HEIGHT = 176;
+const COMPUTE_OPS = ["forward", "recompute", "backward", "optimizer"];
+const NETWORK_OPS = ["all_gather", "reduce_scatter", "all_reduce"];
+const FEW_LABELS = 120;
+
+/** @param {import("./explorer.js").View} view */
+export function make_lanes(view) {
+  const title = html("h4");
+  const note = html("span", { class: "note" });
+  const zooms = ["zoom_in", "zoom_out", "zoom_reset"].map((name) =>
+    html("button", { type: "button", class: "quiet", "data-zoom": name }),
+  );
+  const exposed = svg("path", { class: "exposed" });
+  const gathered = svg("path", { style: "fill: var(--gathered); opacity: 0.4" });
+  const buckets = svg("path", { style: "fill: var(--buckets); opacity: 0.55" });
+  /** @type {Record<string, SVGPathElement>} one path for all spans of a kind: many times cheaper than one each */
+  const paths = {};
+  for (const op of [...COMPUTE_OPS, ...NETWORK_OPS]) paths[op] = svg("path", { style: `fill: var(--${op})` });
+  const axis = svg("path", { class: "axis" });
+  const marks = svg("g", { class: "note" });
+  const phases = svg("g", { class: "note" });
+  const inside = svg("g", { class: "figure", "text-anchor": "middle" });
+  const lanes = svg("g", { class: "name" });
+  const link = svg("path", { class: "waits" });
+  const cause = svg("rect", { class: "ring cause", rx: 2 });
+  const ring = svg("rect", { class: "ring", rx: 2 });
+  const chart = svg(
+    "svg",
+    { class: "lanes", tabindex: 0, role: "img", height: HEIGHT },
+    exposed,
+    ...Object.values(paths),
+    gathered,
+    buckets,
+    axis,
+    marks,
+    phases,
+    inside,
+    lanes,
+    link,
+    cause,
+    ring,
+  );
+  const legend = html("ul", { class: "legend" });
+  const buttons = html("span", { class: "buttons" }, ...zooms);
+  const element = html("section", {}, html("header", {}, title, note, buttons), chart, legend);
+  const tick_labels = pool(marks, "text");
+  const phase_labels = pool(phases, "text");
+  const brackets = pool(phases, "path");
+  const numbers = pool(inside, "text");
+  const lane_names = pool(lanes, "text");
+
+  /** @type {Frame} */
+  let frame;
+  /** @type {Placed[]} */
+  let compute = [];
+  /** @type {Placed[]} */
+  let network = [];
+  let scale = 1; // seconds at the right edge of the whole step
+  let window = [0, 1]; // the part of it on show
+  /** @type {number | undefined} */
+  let focused;
+
+  const left = () => gutter(frame.width);
+  const right = () => frame.width - 12;
+  const from = () => scale * window[0];
+  const per_second = () => (right() - left()) / (scale * (window[1] - window[0]));
+  /** @param {number} time */
+  const x = (time) => left() + (time - from()) * per_second();
+
+  /** @param {Frame} next */
+  function update(next) {
+    frame = next;
+    const { setup, width } = frame;
+    const step = frame.steps[setup.stage];
+    if (!frame.dragging) scale = nice_above(step.seconds);
+    while (step.seconds > scale) scale = nice_above(scale * 1.9);
+    compute = [];
+    network = [];
+    step.spans.forEach((span, index) => {
+      (span.op.stream === "compute" ? compute : network).push({
+        index,
+        start: span.start,
+        end: span.end,
+        span,
+      });
+    });
+    if (focused !== undefined && focused >= step.spans.length) focused = undefined;
+    set(chart, { viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": frame.said.costs });
+    draw_spans(compute, COMPUTE, COMPUTE_OPS);
+    draw_spans(network, NETWORK, NETWORK_OPS);
+    numbers.done();
+    draw_exposed(step.seconds);
+    draw_memory(step);
+    draw_axis();
+    draw_phases();
+    write_words(step);
+    mark();
+  }
+
+  /** @param {Placed[]} placed @param {{y: number, height: number}} lane @param {string[]} ops */
+  function draw_spans(placed, { y, height }, ops) {
+    /** @type {Record<string, string>} */
+    const drawn = {};
+    for (const op of ops) drawn[op] = "";
+    const low = left();
+    const high = right();
+    const t0 = from();
+    const zoom = per_second();
+    const first = Math.max(0, last_before(placed, t0));
+    let room = FEW_LABELS;
+    for (let i = first; i < placed.length; i += 1) {
+      const { start, end, span } = placed[i];
+      let x1 = low + (start - t0) * zoom;
+      let x2 = low + (end - t0) * zoom;
+      if (x1 > high) break;
+      if (x2 < low) continue;
+      x1 = x1 < low ? low : x1;
+      x2 = x2 > high ? high : x2;
+      const wide = x2 - x1;
+      const gap = wide > 3 ? 1 : wide > 1.5 ? 0.4 : 0;
+      const a = Math.round(x1 * 10) / 10;
+      const b = Math.round((wide - gap > 0.4 ? wide - gap : 0.4) * 10) / 10;
+      drawn[span.op.op] += `M${a} ${y}h${b}v${height}h-${b}z`;
+      if (wide > 15 && span.op.group && room > 0) {
+        const text = span.op.group.slice(6);
+        if (wide > 4 + 6.5 * text.length) {
+          room -= 1;
+          const style = `fill: var(--on-${span.op.op})`;
+          write(numbers.next({ x: Math.round((x1 + x2) / 2), y: y + height / 2 + 4, style }), text);
+        }
+      }
+    }
+    for (const op of ops) set(paths[op], { d: drawn[op] });
+  }
+
+  /** Shades every moment in which compute stands still. @param {number} end */
+  function draw_exposed(end) {
+    let d = "";
+    let busy_until = 0;
+    const bar = (/** @type {number} */ start, /** @type {number} */ stop) => {
+      const x1 = Math.max(left(), x(start));
+      const x2 = Math.min(right(), x(stop));
+      if (x2 - x1 > 0.05)
+        d += `M${x1.toFixed(1)} ${COMPUTE.y - 3}h${(x2 - x1).toFixed(1)}V${MEMORY.y - 5}H${x1.toFixed(1)}z`;
+    };
+    for (const { start, end: stop } of compute) {
+      if (start > busy_until) bar(busy_until, start);
+      busy_until = stop;
+    }
+    if (end > busy_until) bar(busy_until, end);
+    set(exposed, { d });
+  }
+
+  /** Bytes at the top of the memory lane: a power of two of layers, so that the axis keeps still. @param {import("../model/timeline.js").Step} step */
+  function memory_top(step) {
+    const layer = Math.max(...step.live.map((live) => live.gathered + live.buckets), 0);
+    const unit = transformer_of(frame.setup).elements * 8;
+    let top = unit;
+    while (top < layer) top *= 2;
+    return top;
+  }
+
+  /** @param {import("../model/timeline.js").Step} step */
+  function draw_memory(step) {
+    const floor = MEMORY.y + MEMORY.height;
+    const per_byte = MEMORY.height / memory_top(step);
+    const low = left();
+    const high = right();
+    const t0 = from();
+    const zoom = per_second();
+    /** @param {number} time */
+    const place = (time) => {
+      const at = low + (time - t0) * zoom;
+      return Math.round((at < low ? low : at > high ? high : at) * 10) / 10;
+    };
+    let below = `M${low} ${floor}`;
+    let above = "";
+    step.live.forEach((live, i) => {
+      const at = place(live.time);
+      const y1 = Math.round((floor - live.gathered * per_byte) * 10) / 10;
+      below += `H${at}V${y1}`;
+      if (live.buckets === 0) return;
+      const until = i + 1 < step.live.length ? place(step.live[i + 1].time) : high;
+      const y2 = Math.round((floor - (live.gathered + live.buckets) * per_byte) * 10) / 10;
+      above += `M${at} ${y2}H${until}V${y1}H${at}z`;
+    });
+    set(gathered, { d: `${below}H${high}V${floor}z` });
+    set(buckets, { d: above });
+  }
+
+  function draw_axis() {
+    const y = MEMORY.y + MEMORY.height + 4;
+    let d = `M${left()} ${y}H${right()}`;
+    const stop = scale * window[1];
+    ticks(from(), stop, frame.width < 560 ? 4 : 9).forEach((time) => {
+      const at = Math.round(x(time));
+      d += `M${at} ${y}v4`;
+      const text = tick_text(time, scale * (window[1] - window[0]));
+      const anchor = at > right() - 24 ? "end" : "middle";
+      write(tick_labels.next({ x: at, y: y + 17, "text-anchor": anchor }), text);
+    });
+    tick_labels.done();
+    set(axis, { d });
+  }
+
+  function draw_phases() {
+    const { language } = frame.setup;
+    /** @type {{name: string, start: number, end: number}[]} */
+    const runs = [];
+    for (const { start, end, span } of compute) {
+      const name = span.op.phase;
+      const last = runs.at(-1);
+      if (name === "step") continue;
+      if (last && last.name === name) last.end = end;
+      else runs.push({ name, start, end });
+    }
+    for (const { name, start, end } of runs) {
+      const x1 = Math.max(left(), x(start));
+      const x2 = Math.min(right(), x(end));
+      if (x2 - x1 < 2) continue;
+      brackets.next({ class: "bracket", d: `M${x1 + 0.5} 20v-5H${x2 - 1}v5` });
+      const text = say(name, language);
+      if (x2 - x1 > 8 * text.length) {
+        write(phase_labels.next({ x: (x1 + x2) / 2, y: 11, "text-anchor": "middle" }), text);
+      }
+    }
+    brackets.done();
+    phase_labels.done();
+  }
+
+  /** @param {import("../model/timeline.js").Step} step */
+  function write_words(step) {
+    const { setup, width } = frame;
+    const { language, unit } = setup;
+    const cluster = cluster_of(setup);
+    const tokens = transformer_of(setup).tokens;
+    write(title, say("time_title", language, { stage: setup.stage }));
+    const values = { layers: setup.layers, tokens: tokens < 1e5 ? String(tokens) : count(tokens) };
+    const bandwidth = `${scaled_size(cluster.bandwidth, "GB")}/s`;
+    const named = { ...values, bandwidth, link: LINKS[cluster.link].label };
+    write(note, setup.n === 1 ? say("time_note_alone", language, values) : say("time_note", language, named));
+    write(lane_names.next({ x: 0, y: COMPUTE.y + 20 }), say("lane_compute", language));
+    write(lane_names.next({ x: 0, y: NETWORK.y + 20 }), say("lane_comm", language));
+    write(lane_names.next({ x: 0, y: MEMORY.y + 32 }), say("lane_live", language));
+    const top = { x: left() - 6, y: MEMORY.y + 9, "text-anchor": "end", class: "note" };
+    write(lane_names.next(top), width < 560 ? "" : scaled_size(memory_top(step), unit));
+    const empty = step.live.length === 0 ? say(setup.n === 1 ? "moves_alone" : "live_none", language) : "";
+    write(lane_names.next({ x: left() + 6, y: MEMORY.y + 32, "text-anchor": "start", class: "note" }), empty);
+    lane_names.done();
+    zooms.forEach((button, i) => {
+      const label = say(/** @type {string} */ (button.dataset.zoom), language);
+      write(button, ["+", "−", "↔"][i]);
+      set(button, { "aria-label": label, title: label, disabled: i > 0 && window[1] - window[0] === 1 });
+    });
+    write_legend(step);
+  }
+
+  let legend_of = "";
+  /** @param {import("../model/timeline.js").Step} step */
+  function write_legend(step) {
+    const { language } = frame.setup;
+    const ops = [...COMPUTE_OPS, ...NETWORK_OPS].filter((op) => step.spans.some((span) => span.op.op === op));
+    const key = language + ops.join();
+    if (legend_of === key) return;
+    legend_of = key;
+    const item = (/** @type {string} */ name, /** @type {string} */ text) =>
+      html("li", {}, html("i", { class: "key", style: `--colour: var(--${name})` }), text);
+    const items = ops.map((op) => item(op, say(NETWORK_OPS.includes(op) ? `legend_${op}` : op, language)));
+    const waiting = html(
+      "li",
+      { class: "over" },
+      html("i", { class: "key waiting" }),
+      say("legend_exposed", language),
+    );
+    legend.replaceChildren(...items, waiting);
+  }
+
+  /** Outlines the span in focus and what it waits for. */
+  function mark() {
+    const spans = frame.steps[frame.setup.stage].spans;
+    const span = focused === undefined ? undefined : spans[focused];
+    const before = span && span.cause !== null ? spans[span.cause] : undefined;
+    outline(ring, span);
+    outline(cause, before);
+    let d = "";
+    if (span && before && span.op.stream !== before.op.stream) {
+      const at = Math.round(x(before.end));
+      if (at >= left() && at <= right()) d = `M${at} ${COMPUTE.y + COMPUTE.height}V${NETWORK.y}`;
+    }
+    set(link, { d });
+  }
+
+  /** @param {SVGRectElement} rect @param {Span | undefined} span */
+  function outline(rect, span) {
+    const x1 = span ? Math.max(left(), x(span.start)) : 0;
+    const x2 = span ? Math.min(right(), x(span.end)) : 0;
+    set(rect, { visibility: span && x2 >= x1 ? "visible" : "hidden" });
+    if (!span || x2 < x1) return;
+    const { y, height } = span.op.stream === "compute" ? COMPUTE : NETWORK;
+    set(rect, { x: x1 - 1, y: y - 1, width: Math.max(x2 - x1, 1.5) + 1, height: height + 2 });
+  }
+
+  /** @param {number | undefined} index @param {boolean} aloud */
+  function focus(index, aloud) {
+    focused = index;
+    mark();
+    if (index === undefined) return view.tooltip.hide();
+    const span = frame.steps[frame.setup.stage].spans[index];
+    const { y, height } = span.op.stream === "compute" ? COMPUTE : NETWORK;
+    const centre = Math.max(left(), Math.min(right(), (x(span.start) + x(span.end)) / 2));
+    const at = view.place(chart.getBoundingClientRect(), centre, y, y + height, frame.width);
+    view.tooltip.show(tip(frame, index), at, aloud, span.op.stream !== "compute");
+  }
+
+  /** The span under the pointer, found by bisection. @param {PointerEvent} event */
+  function under(event) {
+    const box = chart.getBoundingClientRect();
+    const ratio = frame.width / box.width;
+    const time = from() + ((event.clientX - box.left) * ratio - left()) / per_second();
+    const y = (event.clientY - box.top) * ratio;
+    const placed = y < NETWORK.y - 3 ? compute : y < MEMORY.y - 6 ? network : [];
+    const i = last_before(placed, time);
+    const reach = 1.5 / per_second(); // thin spans can be hit too
+    if (i >= 0 && time <= placed[i].end + reach) return placed[i].index;
+    return placed[i + 1] && placed[i + 1].start - time < reach ? placed[i + 1].index : undefined;
+  }
+
+  /** @param {number} factor @param {number} around share of the window that stays where it is */
+  function zoom_by(factor, around) {
+    const wide = Math.max(1e-4, Math.min(1, (window[1] - window[0]) * factor));
+    pan_to(window[0] + (window[1] - window[0] - wide) * around, wide);
+  }
+
+  /** @param {number} start @param {number} wide */
+  function pan_to(start, wide) {
+    const low = Math.max(0, Math.min(1 - wide, start));
+    window = [low, wide === 1 ? 1 : low + wide];
+    view.render();
+  }
+
+  /** @param {PointerEvent | WheelEvent} event */
+  function share(event) {
+    const box = chart.getBoundingClientRect();
+    const at = ((event.clientX - box.left) * frame.width) / box.width;
+    return Math.max(0, Math.min(1, (at - left()) / (right() - left())));
+  }
+
+  zooms[0].addEventListener("click", () => zoom_by(0.5, 0.5));
+  zooms[1].addEventListener("click", () => zoom_by(2, 0.5));
+  zooms[2].addEventListener("click", () => pan_to(0, 1));
+
+  /** @type {{share: number, start: number, moved: boolean} | undefined} */
+  let grabbed;
+  chart.addEventListener("pointerdown", (event) => {
+    if (window[1] - window[0] === 1 || event.button !== 0) return;
+    grabbed = { share: share(event), start: window[0], moved: false };
+    chart.setPointerCapture(event.pointerId);
+  });
+  chart.addEventListener("pointermove", (event) => {
+    if (!grabbed) return focus(under(event), false);
+    const wide = window[1] - window[0];
+    const moved = share(event) - grabbed.share;
+    if (Math.abs(moved) < 0.003 && !grabbed.moved) return;
+    grabbed.moved = true;
+    view.tooltip.hide();
+    pan_to(grabbed.start - moved * wide, wide);
+  });
+  const release = () => {
+    grabbed = undefined;
+  };
+  chart.addEventListener("pointerup", release);
+  chart.addEventListener("pointercancel", release);
+  chart.addEventListener("pointerleave", () => focus(undefined, false));
+  chart.addEventListener("blur", () => focus(undefined, false));
+  chart.addEventListener("dblclick", (event) => zoom_by(0.5, share(/** @type {PointerEvent} */ (event))));
+  chart.addEventListener(
+    "wheel",
+    (event) => {
+      const wide = window[1] - window[0];
+      if (event.ctrlKey || event.metaKey) zoom_by(event.deltaY > 0 ? 1.25 : 0.8, share(event));
+      else if (wide < 1 && (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))) {
+        pan_to(window[0] + ((event.deltaX || event.deltaY) / 800) * wide, wide);
+      } else return; // the page scrolls
+      event.preventDefault();
+    },
+    { passive: false },
+  );
+  chart.addEventListener("keydown", (event) => {
+    const wide = window[1] - window[0];
+    const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (event.key === "+" || event.key === "=") zoom_by(0.5, 0.5);
+    else if (event.key === "-") zoom_by(2, 0.5);
+    else if (event.key === "0") pan_to(0, 1);
+    else if (event.key === "Escape") focus(undefined, false);
+    else if (along && event.shiftKey) pan_to(window[0] + 0.2 * wide * along, wide);
+    else if (along) walk(along);
+    else if (event.key === "ArrowUp" || event.key === "ArrowDown") change_lane(event.key === "ArrowUp");
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+
+  /** @param {number} along */
+  function walk(along) {
+    const spans = frame.steps[frame.setup.stage].spans;
+    const lane = focused !== undefined && spans[focused].op.stream !== "compute" ? network : compute;
+    const now =
+      focused === undefined ? (along > 0 ? -1 : lane.length) : lane.findIndex((p) => p.index === focused);
+    go_to(lane[Math.max(0, Math.min(lane.length - 1, now + along))]);
+  }
+
+  /** @param {boolean} up */
+  function change_lane(up) {
+    const spans = frame.steps[frame.setup.stage].spans;
+    const lane = up ? compute : network;
+    const time = focused === undefined ? from() : spans[focused].start;
+    go_to(lane[Math.max(0, last_before(lane, time))]);
+  }
+
+  /** @param {Placed | undefined} placed */
+  function go_to(placed) {
+    if (!placed) return;
+    const wide = window[1] - window[0];
+    const outside = placed.start < from() || placed.end > scale * window[1];
+    if (outside && wide < 1) pan_to(placed.start / scale - wide / 2, wide);
+    focus(placed.index, true);
+  }
+
+  return { element, update };
+}
+
+/** A tick of an axis that spans `range` seconds. @param {number} time @param {number} range */
+function tick_text(time, range) {
+  const [scale, unit] = range >= 2 ? [1, "s"] : range >= 2e-3 ? [1e3, "ms"] : [1e6, "µs"];
+  const text = String(Number((time * scale).toPrecision(6)));
+  return time === 0 ? `0 ${unit}` : text;
+}
+
+/** What a span is, how long, what it waits for. @param {Frame} frame @param {number} index @returns {string[]} */
+function tip(frame, index) {
+  const { setup, steps } = frame;
+  const { language, unit } = setup;
+  const step = steps[setup.stage];
+  const { op, start, end, cause } = step.spans[index];
+  const lines = [name_of(op, language)];
+  if (op.stream === "compute") lines.push(say("tip_compute", language, { duration: duration(op.seconds) }));
+  else {
+    const link = LINKS[cluster_of(setup).link].label;
+    const sent = { size: scaled_size(op.nbytes, unit), duration: duration(op.seconds), link };
+    lines.push(say("tip_bytes", language, sent));
+  }
+  lines.push(say("tip_when", language, { start: duration(start), end: duration(end) }));
+  if (op.stream !== "compute") {
+    const waits = step.exposed[index];
+    lines.push(
+      waits > 0 ? say("tip_exposed", language, { duration: duration(waits) }) : say("tip_hidden", language),
+    );
+  }
+  const what = cause === null ? "" : name_of(step.spans[cause].op, language);
+  lines.push(cause === null ? say("tip_first", language) : say("tip_waits", language, { what }));
+  return lines;
+}
+
+/** 'all-gather · layer 19 · backward'. @param {import("../model/program.js").Op} op @param {string} language */
+function name_of(op, language) {
+  const parts = [say(op.op, language)];
+  if (op.group) parts.push(say("layer", language, { i: op.group.slice(6) }));
+  if (op.phase !== op.op && op.op !== "optimizer") parts.push(say(op.phase, language));
+  return parts.join(" · ");
+}
