@@ -1,5 +1,6 @@
 // Bundles js/widget.js into the one file that the Python package ships.
 //   node js/build.mjs [--watch]
+//   node js/build.mjs entry.js out.js    another page from the same sources
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -57,11 +58,15 @@ const report = {
   },
 };
 
+const [entry = "js/widget.js", outfile = "src/zerowidget/static/widget.js"] = process.argv
+  .slice(2)
+  .filter((word) => !word.startsWith("--"));
+
 /** @type {esbuild.BuildOptions} */
 const options = {
   absWorkingDir: root,
-  entryPoints: ["js/widget.js"],
-  outfile: "src/zerowidget/static/widget.js",
+  entryPoints: [entry],
+  outfile,
   bundle: true,
   minify: true,
   format: "esm",

@@ -49,16 +49,19 @@ def main() -> None:
 
 
 def make_venv() -> None:
-    if PYTHON.exists() and works(PYTHON, "-c", "import pip"):
-        return
-    say("making .venv")
-    if importlib.util.find_spec("ensurepip") is None:
-        # Debian and Ubuntu keep this part of the standard library in a package of its own.
-        package = f"python3.{sys.version_info.minor}-venv"
-        if not can_apt():
-            raise RuntimeError(f"this Python cannot make environments; run: sudo apt-get install {package}")
-        apt_install(package)
-    run(sys.executable, "-m", "venv", "--clear", VENV)
+    if not (PYTHON.exists() and works(PYTHON, "-c", "import pip")):
+        say("making .venv")
+        if importlib.util.find_spec("ensurepip") is None:
+            # Debian and Ubuntu keep this part of the standard library in a package of its own.
+            package = f"python3.{sys.version_info.minor}-venv"
+            if not can_apt():
+                raise RuntimeError(
+                    f"this Python cannot make environments; run: sudo apt-get install {package}"
+                )
+            apt_install(package)
+        run(sys.executable, "-m", "venv", "--clear", VENV)
+    # JupyterLab runs CommonJS scripts from in there; the checkout's own package.json would make them modules.
+    (VENV / "package.json").write_text('{"type": "commonjs"}\n')
 
 
 def get_node() -> None:

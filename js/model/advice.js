@@ -8,7 +8,6 @@ import { amount, count, duration, exponential, in_unit, plain, say, size, trimme
 
 /** @typedef {import("./rows.js").SummaryRow} SummaryRow */
 /** @typedef {import("./specs.js").Setup} Setup */
-/** @typedef {import("./timeline.js").Step} Step */
 
 /**
  * @typedef {object} Chosen
@@ -26,11 +25,10 @@ import { amount, count, duration, exponential, in_unit, plain, say, size, trimme
 /**
  * The lowest stage whose model states fit the GPU at rest, and why.
  * @param {Readonly<Setup>} setup
- * @param {Step[]} [steps]
+ * @param {import("./rows.js").SummaryRow[]} [rows] the summary, if at hand
  * @returns {Advice}
  */
-export function advice(setup, steps) {
-  const rows = summary(setup, steps);
+export function advice(setup, rows = summary(setup)) {
   const fitting = rows.filter((row) => row.fits);
   const row = fitting.length > 0 ? fitting[0] : rows[3];
   const { rest, peak, fits_peak, relative } = row;
@@ -176,7 +174,7 @@ export function movement(setup, row) {
     }
   }
   return say("moves_stage", language, {
-    elements: `${plain(row.volume / setup.N)}N = ${count(row.volume)}`,
+    elements: `${trimmed(row.volume / setup.N, 2)}N = ${count(row.volume)}`,
     what: parts.join(" + "),
     wire: size(row.wire_bytes, setup.unit),
     relative: trimmed(row.relative, 2),
@@ -186,18 +184,17 @@ export function movement(setup, row) {
 /**
  * The selected stage in words, in the setup's language, keys in reading order.
  * @param {Readonly<Setup>} setup
- * @param {Step[]} [steps]
+ * @param {import("./rows.js").SummaryRow[]} [rows] the summary, if at hand
  * @returns {{headline: string, costs: string, formula: string, moves: string, fits: string}}
  */
-export function explain(setup, steps) {
-  const rows = summary(setup, steps);
+export function explain(setup, rows = summary(setup)) {
   const row = rows[setup.stage];
   return {
     headline: say("headline", setup.language, { stage: setup.stage, rest: size(row.rest, setup.unit) }),
     costs: costs_text(setup, row),
     formula: formula(setup, setup.stage),
     moves: movement(setup, row),
-    fits: advice(setup, steps).text,
+    fits: advice(setup, rows).text,
   };
 }
 

@@ -98,6 +98,15 @@ export function shown(value) {
 }
 
 /**
+ * Whether it is a number; true and false are not meant as 1 and 0.
+ * @param {unknown} value
+ * @returns {value is number}
+ */
+export function is_number(value) {
+  return typeof value === "number";
+}
+
+/**
  * What Python's `repr` makes of a value that is no number.
  * @param {unknown} value
  */
@@ -151,7 +160,7 @@ export function check(name, value, language = "en") {
     }
     return allowed[allowed.indexOf(value)];
   }
-  if (typeof value !== "number" || !Number.isFinite(value)) {
+  if (!is_number(value) || !Number.isFinite(value)) {
     throw refuse(rule.type === "number" ? "rule_number" : "rule_whole");
   }
   if (rule.type === "whole" && !Number.isInteger(value)) throw refuse("rule_whole");
@@ -225,12 +234,12 @@ const SCALES = { K: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12 };
  * A count as people write it: "7.5e9", "7.5B", "70b", "350 M", "1,000". Throws SetupError when it is no number.
  * @param {string} text
  */
-export function parse_count(text) {
+export function parse_count(text, language = "en") {
   let digits = text.trim().split(",").join("").split("_").join("").split(" ").join("");
   const scale = SCALES[digits.slice(-1).toUpperCase()] ?? 1;
   digits = scale === 1 ? digits : digits.slice(0, -1);
   const value = /^[0-9.eE+-]+$/.test(digits) ? Number(digits) : Number.NaN;
-  if (Number.isNaN(value)) throw new SetupError(say("error_count", "en", { text: shown(text) }));
+  if (Number.isNaN(value)) throw new SetupError(say("error_count", language, { text: shown(text) }));
   return value * scale;
 }
 

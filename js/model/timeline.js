@@ -133,7 +133,7 @@ export function live_bytes(spans) {
   changes.sort((a, b) => a.time - b.time || a.takes - b.takes);
   /** @type {Live[]} */
   const live = [];
-  const held = new Float64Array(2); // gathered, buckets: twice as fast as an object with two names
+  const held = new Float64Array(2); // gathered, buckets; an object with two names takes twice the time
   const many = [0, 0];
   for (let index = 0; index < changes.length; index += 1) {
     const { time, takes, buffer } = changes[index];

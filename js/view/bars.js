@@ -1,6 +1,6 @@
 // What each GPU holds: a bar per stage, solid at rest, hatched on top at the peak.
 
-import { at_rest, nbytes_of, on_top } from "../model/memory.js";
+import { at_rest, on_top } from "../model/memory.js";
 import { cluster_of, GPUS, recipe_of } from "../model/specs.js";
 import { SYSTEMS } from "../model/systems/index.js";
 import { amount, in_unit, say, scaled_size, size, trimmed } from "../model/words.js";
@@ -85,7 +85,7 @@ export function make_bars(view, id) {
     const x = (/** @type {number} */ nbytes) => left + ((right - left) * nbytes) / scale;
     const height = TOP + ROW * rows.length;
 
-    set(chart, { viewBox: `0 0 ${width} ${height}`, height, "aria-label": frame.said.headline });
+    set(chart, { viewBox: `0 0 ${width} ${height}`, "aria-label": frame.said.headline });
     const y = TOP + ROW * setup.stage;
     set(band, { d: `M-8 ${y}h${width + 16}v${ROW}h${-width - 16}z` });
     set(edge, { d: `M-8 ${y}v${ROW}` });

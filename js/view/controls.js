@@ -73,7 +73,7 @@ function text_field(view, name) {
     const { language } = view.setup();
     try {
       const text = input.value.trim();
-      const value = text === "" && FIELDS[name].optional ? null : parse_count(text);
+      const value = text === "" && FIELDS[name].optional ? null : parse_count(text, language);
       view.set({ [name]: check(name, value, language) });
       typing = false;
     } catch (problem) {

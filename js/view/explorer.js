@@ -30,7 +30,7 @@ import { make_headline, make_table, make_verdict } from "./verdict.js";
  * @property {import("../model/timeline.js").Step[]} steps of all stages
  * @property {ReturnType<typeof summary>} rows
  * @property {ReturnType<typeof explain>} said
- * @property {number} width pixels
+ * @property {number} width of the drawing, in its own units: pixels unless the page is very wide
  * @property {boolean} dragging scales hold still until it ends
  */
 
@@ -47,7 +47,8 @@ import { make_headline, make_table, make_verdict } from "./verdict.js";
  */
 
 let mounted = 0;
-const PADDING = 10; // of the root, left and right, as style.css has it
+const PADDING = 10; // pixels of the root, left and right, as style.css has it
+const COMFORTABLE = 1280; // pixels; on anything wider, a projector say, all type grows along
 
 /**
  * Puts the explorer into `element`. Returns what takes it out again, with every listener.
@@ -116,7 +117,7 @@ export function mount(element, host) {
     write(failure, "");
     const steps = steps_of(setup);
     const rows = summary(setup, steps);
-    const said = explain(setup, steps);
+    const said = explain(setup, rows);
     const frame = { setup, steps, rows, said, width, dragging };
     for (const part of parts) part.update(frame);
     root.lang = setup.language;
@@ -131,11 +132,18 @@ export function mount(element, host) {
     root.classList.toggle("dark", is_dark(getComputedStyle(root).color));
   }
 
+  /** @param {number} inner pixels inside the padding; none in a slide that is not shown yet */
+  function fit(inner) {
+    if (inner < 1) return;
+    const larger = Math.max(1, Math.min(1.6, inner / COMFORTABLE));
+    root.style.fontSize = `${13 * larger}px`;
+    width = Math.max(240, Math.round(inner / larger));
+  }
+
   const sizes = new ResizeObserver(([entry]) => {
-    const now = Math.round(entry.contentRect.width);
-    if (now < 1 || now === width) return;
-    width = Math.max(now, 240);
-    draw();
+    const before = width;
+    fit(entry.contentRect.width);
+    if (width !== before) draw();
   });
   const themes = new MutationObserver(() => requestAnimationFrame(theme));
   for (const watched of [document.documentElement, document.body]) {
@@ -145,8 +153,7 @@ export function mount(element, host) {
   scheme.addEventListener("change", theme);
   const deaf = host.listen(ask);
   theme();
-  const inner = Math.round(root.clientWidth - 2 * PADDING);
-  if (inner > 0) width = Math.max(inner, 240);
+  fit(root.clientWidth - 2 * PADDING);
   draw();
   sizes.observe(root);
 

@@ -41,7 +41,7 @@ export function make_lanes(view) {
   const ring = svg("rect", { class: "ring", rx: 2 });
   const chart = svg(
     "svg",
-    { class: "lanes", tabindex: 0, role: "img", height: HEIGHT },
+    { class: "lanes", tabindex: 0, role: "img" },
     exposed,
     ...Object.values(paths),
     gathered,
@@ -129,12 +129,12 @@ export function make_lanes(view) {
       let x2 = low + (end - t0) * zoom;
       if (x1 > high) break;
       if (x2 < low) continue;
-      x1 = x1 < low ? low : x1;
-      x2 = x2 > high ? high : x2;
+      x1 = Math.max(x1, low);
+      x2 = Math.min(x2, high);
       const wide = x2 - x1;
       const gap = wide > 3 ? 1 : wide > 1.5 ? 0.4 : 0;
       const a = Math.round(x1 * 10) / 10;
-      const b = Math.round((wide - gap > 0.4 ? wide - gap : 0.4) * 10) / 10;
+      const b = Math.round(Math.max(wide - gap, 0.4) * 10) / 10;
       drawn[span.op.op] += `M${a} ${y}h${b}v${height}h-${b}z`;
       if (wide > 15 && span.op.group && room > 0) {
         const text = span.op.group.slice(6);
@@ -186,7 +186,7 @@ export function make_lanes(view) {
     /** @param {number} time */
     const place = (time) => {
       const at = low + (time - t0) * zoom;
-      return Math.round((at < low ? low : at > high ? high : at) * 10) / 10;
+      return Math.round((at < low ? low : Math.min(at, high)) * 10) / 10;
     };
     let below = `M${low} ${floor}`;
     let above = "";
@@ -258,7 +258,10 @@ export function make_lanes(view) {
     write(lane_names.next({ x: 0, y: NETWORK.y + 20 }), say("lane_comm", language));
     write(lane_names.next({ x: 0, y: MEMORY.y + 32 }), say("lane_live", language));
     const top = { x: left() - 6, y: MEMORY.y + 9, "text-anchor": "end", class: "note" };
-    write(lane_names.next(top), width < 560 ? "" : scaled_size(memory_top(step), unit));
+    write(
+      lane_names.next(top),
+      width < 560 || step.live.length === 0 ? "" : scaled_size(memory_top(step), unit),
+    );
     const empty = step.live.length === 0 ? say(setup.n === 1 ? "moves_alone" : "live_none", language) : "";
     write(lane_names.next({ x: left() + 6, y: MEMORY.y + 32, "text-anchor": "start", class: "note" }), empty);
     lane_names.done();

@@ -8,18 +8,18 @@ from .memory import at_rest, nbytes_of
 from .rows import summary
 from .specs import FIELDS, GPUS, Setup, cluster_of, recipe_of
 from .systems import system_of
-from .timeline import Step
 from .words import amount, count, duration, exponential, in_unit, plain, say, size, trimmed
 
 
-def advice(setup: Setup, steps: list[Step] | None = None) -> dict[str, Any]:
-    """The lowest stage whose model states fit the GPU at rest, and why.
+def advice(setup: Setup, rows: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """The lowest stage whose model states fit the GPU at rest, and why; ``rows``: the summary, if at hand.
 
     Keys: ``stage`` (None when none fits), ``capacity``, ``rest``, ``peak`` (bytes, of that stage or of stage
     3), ``fits_peak``, ``relative`` (communication against plain data parallelism, None on one GPU),
-    ``smallest_n`` (GPUs from which stage 3 fits; None when some stage fits already or none ever does), ``text``.
+    ``smallest_n`` (GPUs from which stage 3 fits; None when some stage fits already, or none ever does),
+    ``text``.
     """
-    rows = summary(setup, steps)
+    rows = rows or summary(setup)
     fitting = [row for row in rows if row["fits"]]
     row = fitting[0] if fitting else rows[3]
     chosen = {"stage": row["stage"] if fitting else None, "capacity": cluster_of(setup).capacity}
@@ -60,7 +60,9 @@ def advice_text(setup: Setup, chosen: dict[str, Any]) -> str:
     else:
         key = "fit_all" if stage == 0 else "fit_only" if stage == 3 else "fit_from"
         said = [say(key, language, stage=stage, gpu=gpu, capacity=capacity)]
-        said.append(say("enough", language, stage=stage, rest=rest, price=price_text(setup, chosen["relative"])))
+        said.append(
+            say("enough", language, stage=stage, rest=rest, price=price_text(setup, chosen["relative"]))
+        )
         if not chosen["fits_peak"]:
             said.append(say("fit_peak", language, peak=size(chosen["peak"], unit)))
     said.append(say("fit_alone" if setup.n == 1 else "fit_scope", language))
@@ -131,19 +133,19 @@ def movement(setup: Setup, row: dict[str, Any]) -> str:
     )
 
 
-def explain(setup: Setup, steps: list[Step] | None = None) -> dict[str, str]:
-    """The selected stage in words, in the setup's language.
+def explain(setup: Setup, rows: list[dict[str, Any]] | None = None) -> dict[str, str]:
+    """The selected stage in words, in the setup's language; ``rows``: the summary, if at hand.
 
     Keys in reading order: headline, costs, formula, moves, fits.
     """
-    rows = summary(setup, steps)
+    rows = rows or summary(setup)
     row = rows[setup.stage]
     return {
         "headline": say("headline", setup.language, stage=setup.stage, rest=size(row["rest"], setup.unit)),
         "costs": costs_text(setup, row),
         "formula": formula(setup, setup.stage),
         "moves": movement(setup, row),
-        "fits": advice(setup, steps)["text"],
+        "fits": advice(setup, rows)["text"],
     }
 
 

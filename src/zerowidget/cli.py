@@ -68,12 +68,13 @@ def parser() -> Parser:
 def as_json(setup: Setup) -> str:
     """Everything but the timeline, in bytes and seconds."""
     steps = steps_of(setup)
+    rows = summary(setup, steps)
     content: dict[str, Any] = {
         "setup": {name: getattr(setup, name) for name in FIELDS},
-        "summary": summary(setup, steps),
+        "summary": rows,
         "memory": memory_rows(setup, steps),
         "communication": communication_rows(setup),
-        "advice": advice(setup, steps),
+        "advice": advice(setup, rows),
     }
     return json.dumps(content, ensure_ascii=False, indent=2)
 

@@ -16,7 +16,9 @@ def backward_seconds(transformer: Transformer, cluster: Cluster) -> float:
 
 
 def optimizer_seconds(elements: float, recipe: Recipe, cluster: Cluster) -> float:
-    """Optimizer step over ``elements`` parameters, bound by memory: optimizer states are read and written,
-    gradients read, parameters written."""
+    """Optimizer step over ``elements`` parameters, bound by memory.
+
+    Optimizer states are read and written, gradients read, parameters written.
+    """
     nbytes = 2.0 * recipe.bytes_of("optimizer") + recipe.bytes_of("gradients") + recipe.bytes_of("parameters")
     return nbytes * elements / cluster.memory_bandwidth

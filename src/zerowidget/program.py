@@ -1,11 +1,24 @@
-"""One line of a step's program: what every system writes and the schedule reads."""
+"""What every system writes: the collectives of a step, and its program, which the schedule reads."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 Buffer = tuple[str, float]
 """What is held on top of rest for a while: ("gathered" or "buckets", bytes)."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One kind of collective of a step: ``count`` of them, each on a full tensor of ``elements``."""
+
+    phase: str
+    op: str
+    dtype: str
+    count: int
+    elements: float
+    nbytes: float
 
 
 class Op(NamedTuple):
@@ -16,7 +29,7 @@ class Op(NamedTuple):
     phase: str  # forward, backward, step
     stream: str  # compute, comm
     seconds: float
-    waits_for: tuple[int, ...] = ()  # indices of ops that must end first, beside the one before it on the stream
+    waits_for: tuple[int, ...] = ()  # indices of ops that must end first, on any stream
     elements: float = 0.0  # of the full tensor
     dtype: str = ""
     nbytes: float = 0.0  # of the full tensor

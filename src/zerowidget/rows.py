@@ -24,7 +24,8 @@ def memory_rows(setup: Setup, steps: list[Step] | None = None) -> list[dict[str,
     for stage, step in enumerate(steps or steps_of(setup)):
         for when, held in (("rest", at_rest(setup, stage)), ("peak", on_top(step))):
             for state, device, nbytes in held:
-                rows.append({"stage": stage, "state": state, "device": device, "when": when, "nbytes": nbytes})
+                row = {"stage": stage, "state": state, "device": device, "when": when, "nbytes": nbytes}
+                rows.append(row)
     return rows
 
 
@@ -37,22 +38,24 @@ def communication_rows(setup: Setup) -> list[dict[str, Any]]:
     cluster = cluster_of(setup)
     rows = []
     for stage in STAGES:
-        for phase, op, dtype, count, elements, nbytes in system_of(setup).collectives(setup, stage):
-            times = count / setup.layers  # whole tensors: N comes out as N, not as a sum over layers
-            whole = nbytes / elements * setup.N * times
-            row = {"stage": stage, "phase": phase, "op": op, "dtype": dtype, "count": count}
-            row["elements"] = setup.N * times
-            row["nbytes"] = whole
-            row["wire_bytes"] = wire_bytes(op, whole, setup.n)
-            row["seconds"] = count * seconds(op, nbytes, cluster)
+        for kind in system_of(setup).collectives(setup, stage):
+            times = kind.count / setup.layers  # whole tensors: N comes out as N, not as a sum over layers
+            whole = kind.nbytes / kind.elements * setup.N * times
+            row = {"stage": stage, "phase": kind.phase, "op": kind.op, "dtype": kind.dtype}
+            row |= {"count": kind.count, "elements": setup.N * times, "nbytes": whole}
+            row["wire_bytes"] = wire_bytes(kind.op, whole, setup.n)
+            row["seconds"] = kind.count * seconds(kind.op, kind.nbytes, cluster)
             rows.append(row)
     return rows
 
 
 def timeline_rows(setup: Setup, step: Step | None = None) -> list[dict[str, Any]]:
-    """One step of the selected stage, in issue order: stage, index, op, group, phase, stream, start, end,
-    elements, dtype, nbytes, waits_for, exposed. Seconds from the start of the step; ``waits_for`` is the
-    index of the row whose end let this one start, None when it starts at once."""
+    """One step of the selected stage, in issue order.
+
+    Columns: stage, index, op, group, phase, stream, start, end, elements, dtype, nbytes, waits_for, exposed.
+    Seconds from the start of the step; ``waits_for`` is the index of the row whose end let this one start,
+    None when it starts at once.
+    """
     step = step or step_of(setup, setup.stage)
     rows = []
     for index, (span, exposed) in enumerate(zip(step.spans, step.exposed, strict=True)):
@@ -65,7 +68,9 @@ def timeline_rows(setup: Setup, step: Step | None = None) -> list[dict[str, Any]
 
 
 def summary(setup: Setup, steps: list[Step] | None = None) -> list[dict[str, Any]]:
-    """One row per stage: stage, rest, peak, fits (at rest), fits_peak, volume, wire_bytes, relative, compute,
+    """One row per stage: what it holds, sends and takes.
+
+    Columns: stage, rest, peak, fits (at rest), fits_peak, volume, wire_bytes, relative, compute,
     communication, exposed, step.
 
     Bytes and seconds. ``volume``: elements a rank sends and receives, as the paper counts them (2N, 2N, 2N,
@@ -80,7 +85,8 @@ def summary(setup: Setup, steps: list[Step] | None = None) -> list[dict[str, Any
         rest = nbytes_of(at_rest(setup, stage))
         peak = rest + nbytes_of(on_top(step))
         wire = total([row["wire_bytes"] for row in mine])
-        row = {"stage": stage, "rest": rest, "peak": peak, "fits": rest <= capacity, "fits_peak": peak <= capacity}
+        row: dict[str, Any] = {"stage": stage, "rest": rest, "peak": peak}
+        row |= {"fits": rest <= capacity, "fits_peak": peak <= capacity}
         row["volume"] = total([ROUNDS[row["op"]] * row["elements"] for row in mine])
         row["wire_bytes"] = wire
         row["relative"] = wire / plain if plain > 0.0 else None

@@ -38,6 +38,11 @@ def shown(value: object) -> str:
     return repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
 
 
+def is_number(value: object) -> bool:
+    """Whether it is a real number; True and False are not meant as 1 and 0."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def check(name: str, value: Any, language: str = "en") -> Any:
     """``value`` as the field ``name`` stores it (float, int, str, bool or None).
 
@@ -57,12 +62,12 @@ def check(name: str, value: Any, language: str = "en") -> Any:
         return value
     if rule["type"] == "choice":
         allowed = options(name)
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not (number or isinstance(value, str)) or value not in allowed:
+        if not (is_number(value) or isinstance(value, str)) or value not in allowed:
             *others, last = [str(option) for option in allowed]
-            raise refuse("rule_choice", others=", ".join(others), last=last) if others else refuse("rule_only", last=last)
+            key = "rule_choice" if others else "rule_only"
+            raise refuse(key, others=", ".join(others), last=last)
         return allowed[allowed.index(value)]
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not -math.inf < value < math.inf:
+    if not is_number(value) or not -math.inf < value < math.inf:
         raise refuse("rule_number" if rule["type"] == "number" else "rule_whole")
     if rule["type"] == "whole" and value != int(value):
         raise refuse("rule_whole")
@@ -136,10 +141,11 @@ class Setup:
     def changed(self) -> dict[str, Any]:
         """The fields that differ from their default."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in chosen.items() if value != check(name, FIELDS[name]["default"])}
+        defaults = {name: check(name, rule["default"]) for name, rule in FIELDS.items()}
+        return {name: value for name, value in chosen.items() if value != defaults[name]}
 
 
-def parse_count(text: str) -> float:
+def parse_count(text: str, language: str = "en") -> float:
     """A count as people write it: '7.5e9', '7.5B', '70b', '350 M', '1,000'.
 
     >>> parse_count("7.5B")
@@ -151,11 +157,11 @@ def parse_count(text: str) -> float:
     scale = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}.get(digits[-1:].upper(), 1.0)
     digits = digits if scale == 1.0 else digits[:-1]
     if not digits or digits.strip("0123456789.eE+-"):
-        raise ValueError(say("error_count", "en", text=shown(text)))
+        raise ValueError(say("error_count", language, text=shown(text)))
     try:
         return float(digits) * scale
     except ValueError:
-        raise ValueError(say("error_count", "en", text=shown(text))) from None
+        raise ValueError(say("error_count", language, text=shown(text))) from None
 
 
 def total(values: list[float]) -> float:
@@ -195,13 +201,13 @@ class Transformer:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What one rank computes and sends with. ``bandwidth``: bytes/s, one direction, on the slowest link crossed."""
+    """What one rank computes and sends with."""
 
     n: int
     capacity: float  # bytes of GPU memory that a program can allocate
     flops: float  # FLOP/s reached, peak times utilization
     memory_bandwidth: float  # bytes/s
-    bandwidth: float
+    bandwidth: float  # bytes/s, one direction, on the slowest link crossed
     latency: float  # seconds per ring step
     link: str  # key in data/links.json
 

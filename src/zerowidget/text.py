@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from .advice import explain
-from .rows import STAGES, steps_of, summary
+from .rows import STAGES, summary
 from .specs import GPUS, RECIPES, Setup
 from .words import amount, count, duration, exponential, in_unit, plain, say, size, trimmed
 
@@ -28,13 +28,17 @@ def headline(setup: Setup) -> str:
 def as_text(setup: Setup) -> str:
     """The four stages as a table, then the selected one in words."""
     language, unit = setup.language, setup.unit
-    steps = steps_of(setup)
+    rows = summary(setup)
     header = ["", say("table_rest", language), say("table_peak", language), say("table_wire", language)]
     header += [say("table_step", language), say("table_exposed", language), ""]
     table = [header]
-    for row in summary(setup, steps):
+    for row in rows:
         relative = "" if row["relative"] is None else f" ({trimmed(row['relative'], 2)}×)"
-        line = [say("stage_name", language, stage=row["stage"]), size(row["rest"], unit), size(row["peak"], unit)]
+        line = [
+            say("stage_name", language, stage=row["stage"]),
+            size(row["rest"], unit),
+            size(row["peak"], unit),
+        ]
         line += [size(row["wire_bytes"], unit) + relative, duration(row["step"]), duration(row["exposed"])]
         line.append(say("table_fits" if row["fits_peak"] else "table_fits_not", language))
         table.append(line)
@@ -44,7 +48,7 @@ def as_text(setup: Setup) -> str:
     for line in table:
         cells = [" " * (wide - width(cell)) + cell for wide, cell in zip(columns, line, strict=True)]
         lines.append("  ".join(cells).rstrip())
-    said = explain(setup, steps)
+    said = explain(setup, rows)
     lines += ["", said["headline"], said["costs"], ""]
     lines += [said[key] for key in ("formula", "moves", "fits")]
     return "\n".join(lines)

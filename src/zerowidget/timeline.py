@@ -98,8 +98,10 @@ def exposed_seconds(spans: list[Span], end: float) -> list[float]:
 
 
 def live_bytes(spans: list[Span]) -> list[Live]:
-    """What the step holds on top of rest, over time. At one moment, frees come before allocations:
-    that moment is when the second waited for the first."""
+    """What the step holds on top of rest, over time.
+
+    At one moment, frees come before allocations: that moment is when the second waited for the first.
+    """
     changes = []
     for span in spans:
         if span.op.takes is not None:

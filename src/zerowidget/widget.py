@@ -1,4 +1,4 @@
-"""The Jupyter widget. Its traits are the fields of ``Setup``, one to one; every number is derived from them."""
+"""The Jupyter widget: its traits are the fields of ``Setup``, and every number is derived from them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ZeroExplorer(anywidget.AnyWidget):
         return advice(self.setup)
 
     def explain(self, language: str | None = None) -> str:
-        """The selected stage in words, the formula filled in; ``language``: en or zh, the trait's by default."""
+        """The selected stage in words, the formula filled in; ``language`` is the trait's by default."""
         setup = self.setup if language is None else self.setup.but(language=language)
         return "\n".join(explain(setup).values())
 

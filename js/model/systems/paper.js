@@ -191,11 +191,13 @@ export function gathering(setup) {
   /** @type {Buffer | null} */
   const bucket = alone ? null : ["buckets", grad_bytes];
   const groups = groups_of(layers);
-  const passes = [
-    ...groups.map((group) => ({ phase: "forward", group })),
-    ...groups.map((group) => ({ phase: "backward", group })).reverse(),
-  ];
-  const uses = Array.from({ length: setup.accumulation }, () => passes).flat();
+  const uses = [];
+  for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
+    for (let layer = 0; layer < layers; layer += 1) uses.push({ phase: "forward", group: groups[layer] });
+    for (let layer = layers - 1; layer >= 0; layer -= 1) {
+      uses.push({ phase: "backward", group: groups[layer] });
+    }
+  }
   /** @type {Op[]} */
   const ops = [];
   /** @type {number[]} Index of the all-gather of each use. */
@@ -267,10 +269,14 @@ export function step_op(setup, elements, waits) {
   return make_op("optimizer", "", "step", "compute", length, waits);
 }
 
+/** @type {string[]} Made once: a drag writes thousands of ops. */
+const GROUPS = [];
+
 /**
- * The names of the layers, made once per program.
+ * The names of the layers: "layer 0" ..; the array is shared and may be longer.
  * @param {number} layers
  */
 function groups_of(layers) {
-  return Array.from({ length: layers }, (_, layer) => `layer ${layer}`);
+  while (GROUPS.length < layers) GROUPS.push(`layer ${GROUPS.length}`);
+  return GROUPS;
 }

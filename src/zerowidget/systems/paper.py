@@ -6,11 +6,9 @@ Plain data parallelism and stages 1-2 move 2N elements a step, stage 3 moves 3N 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..comms import seconds
 from ..compute import backward_seconds, forward_seconds, optimizer_seconds
-from ..program import Op
+from ..program import Collective, Op
 from ..specs import Setup, cluster_of, recipe_of, transformer_of
 
 SHARDED_FROM = {"optimizer": 1, "gradients": 2, "parameters": 3}
@@ -24,17 +22,6 @@ COLLECTIVES = (
     (("forward", "all_gather", "parameters"), ("backward", "all_gather", "parameters"), REDUCE_SCATTER),
 )
 """Per stage: (phase, op, what moves), each once per layer."""
-
-
-class Collective(NamedTuple):
-    """One kind of collective of a step: ``count`` of them, each on a full tensor of ``elements``."""
-
-    phase: str
-    op: str
-    dtype: str
-    count: int
-    elements: float
-    nbytes: float
 
 
 def hold(setup: Setup, stage: int) -> list[tuple[str, str, float]]:
@@ -75,8 +62,11 @@ def program(setup: Setup, stage: int) -> list[Op]:
 
 
 def replicated(setup: Setup, stage: int) -> list[Op]:
-    """Stages 0-2: whole parameters. Gradients are reduced under the backward pass, and where the
-    optimizer is sharded the updated parameters are gathered after it."""
+    """Stages 0-2: whole parameters.
+
+    Gradients are reduced under the backward pass, and where the optimizer is sharded the updated parameters
+    are gathered after it.
+    """
     recipe, transformer, cluster = recipe_of(setup), transformer_of(setup), cluster_of(setup)
     layers, elements = transformer.layers, transformer.elements
     forward = forward_seconds(transformer, cluster)
@@ -119,9 +109,12 @@ def replicated(setup: Setup, stage: int) -> list[Op]:
 
 
 def gathering(setup: Setup) -> list[Op]:
-    """Stage 3: each layer is gathered before its forward pass and again before its backward pass, and its
-    gradients are reduce-scattered after it. At most ``prefetch`` layers are gathered ahead of the one that
-    computes; with none ahead nothing overlaps, the textbook schedule."""
+    """Stage 3: whole parameters only while a layer computes.
+
+    Each layer is gathered before its forward pass and again before its backward pass, and its gradients are
+    reduce-scattered after it. At most ``prefetch`` layers are gathered ahead of the one that computes; with
+    none ahead nothing overlaps, the textbook schedule.
+    """
     recipe, transformer, cluster = recipe_of(setup), transformer_of(setup), cluster_of(setup)
     layers, elements = transformer.layers, transformer.elements
     forward = forward_seconds(transformer, cluster)
