@@ -53,7 +53,11 @@ def imports(module):
 
 
 def test_relative_imports_are_followed():
-    assert imports("zerowidget.systems.paper") >= {"zerowidget.comms", "zerowidget.specs", "zerowidget.program"}
+    assert imports("zerowidget.systems.paper") >= {
+        "zerowidget.comms",
+        "zerowidget.specs",
+        "zerowidget.program",
+    }
     assert imports("zerowidget.systems") >= {"zerowidget.systems.paper", "zerowidget.specs"}
     assert "zerowidget.words" in imports("zerowidget.specs")
 
