@@ -7,6 +7,7 @@ import pytest
 
 from zerowidget import Setup, memory_rows, timeline_rows
 from zerowidget.program import Op
+from zerowidget.specs import RECIPES
 from zerowidget.systems.paper import program
 from zerowidget.timeline import exposed_seconds, live_bytes, schedule, step_of
 
@@ -368,19 +369,41 @@ def test_the_peak_is_the_moment_when_both_kinds_together_are_most(prefetch, reci
     assert step.peak.gathered + step.peak.buckets == max(live.gathered + live.buckets for live in step.live)
 
 
-def test_the_peak_weighs_bytes_not_kinds():
-    gathers = Op("a", "", "", "comm", 1.0, (), takes=("gathered", 10.0), gives=("gathered", 10.0))
-    computes = Op("b", "", "", "compute", 1.0, (0,), takes=("buckets", 9.0), gives=("buckets", 9.0))
-    live = live_bytes(schedule([gathers, computes]))
-    assert live == [(0.0, 10.0, 0.0), (1.0, 0.0, 9.0), (2.0, 0.0, 0.0)]
-
-
 @pytest.mark.parametrize(
     ("stage", "parts"), [(0, []), (1, []), (2, ["buckets"]), (3, ["gathered", "buckets"])]
 )
 def test_only_what_is_held_comes_on_top(stage, parts):
     rows = memory_rows(Setup(n=64, prefetch=1))
     assert [row["state"] for row in rows if (row["stage"], row["when"]) == (stage, "peak")] == parts
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_each_collective_carries_one_layer_of_its_kind(stage, recipe):
+    setup = Setup(N=32e6, n=64, layers=32, recipe=recipe)
+    sent = [op for op in program(setup, stage) if op.stream == "comm"]
+    assert sent
+    for op in sent:
+        kind = "parameters" if op.op == "all_gather" else "gradients"
+        nbytes = 1e6 * RECIPES[recipe]["states"][("parameters", "gradients").index(kind)][2]
+        assert (op.elements, op.nbytes) == (1e6, nbytes)
+        assert op.dtype == RECIPES[recipe]["param_dtype" if kind == "parameters" else "grad_dtype"]
+        # InfiniBand NDR: 63 steps of 6 us + a 64th over 50 GB/s, twice that for an all-reduce
+        rounds = 126 if op.op == "all_reduce" else 63
+        assert op.seconds == pytest.approx(rounds * (6e-6 + nbytes / 64 / 50e9), rel=1e-12)
+
+
+@pytest.mark.parametrize("stage", [2, 3])
+@pytest.mark.parametrize("recipe", ["adam-mixed", "adam-fp32-grads", "adam-fp32"])
+def test_buffers_are_as_large_as_what_travels(stage, recipe):
+    ops = program(Setup(n=64, layers=4, recipe=recipe), stage)
+    reductions = [op for op in ops if op.op == "reduce_scatter"]
+    gathers = [op for op in ops if op.op == "all_gather" and stage == 3]
+    assert (len(reductions), len(gathers)) == (4, 8 if stage == 3 else 0)
+    for op in reductions:
+        (backward,) = op.waits_for
+        assert ops[backward].takes == op.gives == ("buckets", op.nbytes)
+    assert all(op.takes == ("gathered", op.nbytes) for op in gathers)
 
 
 @pytest.mark.parametrize(("stage", "share"), [(0, 1), (1, 64), (2, 64), (3, 64)])

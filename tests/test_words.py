@@ -188,3 +188,18 @@ def test_sentences_are_filled_in_both_languages():
 def test_what_a_user_typed_is_printed_as_typed():
     said = say("error", "en", name="gpu", rule="L4", value="'{name} {rule}'")
     assert said == "gpu must be L4, got '{name} {rule}'"
+
+
+def test_rounding_never_adds_a_figure():
+    assert significant(9.996) == "10.0"
+    assert significant(99.96) == "100"
+    assert amount(999.96) == "1000"
+    assert duration(0.99996) == "1.00 s"
+    assert duration(0.00099999) == "1.00 ms"
+    assert count(999_999.0) == "1M"
+    assert scaled_size(2**30 - 1.0, "GiB") == "1.00 GiB"
+
+
+def test_a_tiny_model_is_not_nothing():
+    assert amount(2.3e-7) == "2.3e-7"
+    assert amount(0.0) == "0"

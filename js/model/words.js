@@ -82,16 +82,16 @@ function without_zeros(text) {
  * @param {number} x
  */
 export function significant(x) {
-  return fixed(x, x >= 100 ? 0 : x >= 10 ? 1 : 2);
+  return fixed(x, x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2);
 }
 
 /**
- * A figure beside a bar, in one unit for all bars: 111.8, 1.7, 0.36, 0.004.
+ * A figure beside a bar, in one unit for all bars: 111.8, 1.7, 0.36, 0.004, 2.5e-7.
  * @param {number} x
  */
 export function amount(x) {
-  if (x >= 1000) return fixed(x, 0);
-  return x === 0 ? "0" : fixed(x, x >= 1 ? 1 : x >= 0.1 ? 2 : 3);
+  if (x < 0.0005) return exponential(x, 1);
+  return fixed(x, x >= 999.95 ? 0 : x >= 0.995 ? 1 : x >= 0.0995 ? 2 : 3);
 }
 
 /**
@@ -121,7 +121,7 @@ export function size(nbytes, unit) {
 export function scaled_size(nbytes, unit) {
   let power = 0;
   let value = nbytes;
-  while (value >= KILO[unit] && power < 5) {
+  while (value >= 0.9995 * KILO[unit] && power < 5) {
     value = value / KILO[unit];
     power += 1;
   }
@@ -133,8 +133,8 @@ export function scaled_size(nbytes, unit) {
  * @param {number} seconds
  */
 export function duration(seconds) {
-  if (seconds >= 1) return `${significant(seconds)} s`;
-  if (seconds >= 1e-3) return `${significant(seconds * 1e3)} ms`;
+  if (seconds >= 0.9995) return `${significant(seconds)} s`;
+  if (seconds >= 0.9995e-3) return `${significant(seconds * 1e3)} ms`;
   return `${significant(seconds * 1e6)} µs`;
 }
 
@@ -144,9 +144,9 @@ export function duration(seconds) {
  */
 export function count(x) {
   for (const [suffix, scale] of COUNTS) {
-    if (x >= scale) {
+    if (x >= 0.9995 * scale) {
       const value = x / scale;
-      return trimmed(value, value >= 100 ? 0 : value >= 10 ? 1 : 2) + suffix;
+      return trimmed(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2) + suffix;
     }
   }
   return trimmed(x, 0);

@@ -5,6 +5,7 @@ import { cluster_of, GPUS, recipe_of } from "../model/specs.js";
 import { SYSTEMS } from "../model/systems/index.js";
 import { amount, in_unit, say, scaled_size, size, trimmed } from "../model/words.js";
 import { html, pool, set, svg, write } from "./dom.js";
+import { gutter, NARROW, round } from "./scale.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
 /** @typedef {{stage: number, state: string, nbytes: number, peak: boolean, x: number, width: number}} Segment */
@@ -26,6 +27,9 @@ export function make_bars(view, id) {
   const band = svg("path", { class: "band" });
   const edge = svg("path", { class: "edge" });
   const bars = svg("g");
+  /** @type {Record<string, SVGPathElement>} by state: one path for its segments in all bars */
+  const paths = {};
+  const figures = svg("g", { class: "figure" });
   const labels = svg("g", { class: "labels" });
   const ring = svg("rect", { class: "ring", rx: 2 });
   const line = svg("path", { class: "limit" });
@@ -37,14 +41,14 @@ export function make_bars(view, id) {
     band,
     edge,
     bars,
+    figures,
     line,
     labels,
     limit,
     ring,
   );
   const element = html("section", {}, html("header", {}, title, note, zoom), legend, chart);
-  const rects = pool(bars, "rect");
-  const numbers = pool(bars, "text");
+  const numbers = pool(figures, "text");
   const names = pool(labels, "text");
   /** @type {Segment[]} */
   let segments = [];
@@ -55,7 +59,8 @@ export function make_bars(view, id) {
   /** @type {Frame} */
   let frame;
 
-  for (const state of ["gathered", "buckets"]) {
+  const hatched = ["gathered", "buckets"];
+  for (const state of hatched) {
     hatches.append(
       svg(
         "pattern",
@@ -72,13 +77,23 @@ export function make_bars(view, id) {
     );
   }
 
+  /** @param {string} state */
+  function path_of(state) {
+    if (!(state in paths)) {
+      const fill = hatched.includes(state) ? `url(#${id}-${state})` : `var(--${state})`;
+      paths[state] = svg("path", { class: "segments", "data-state": state, style: `fill: ${fill}` });
+      bars.append(paths[state]);
+    }
+    return paths[state];
+  }
+
   /** @param {Frame} next */
   function update(next) {
     frame = next;
     const { setup, width, rows, steps } = frame;
     const { language, unit } = setup;
     const left = gutter(width);
-    const right = width - (width < 560 ? 78 : 92);
+    const right = width - (width < NARROW ? 78 : 92);
     const capacity = cluster_of(setup).capacity;
     const wanted = zoomed ? rows[setup.stage].peak : Math.max(...rows.map((row) => row.peak));
     if (!frame.dragging) scale = wanted;
@@ -90,6 +105,9 @@ export function make_bars(view, id) {
     set(band, { d: `M-8 ${y}h${width + 16}v${ROW}h${-width - 16}z` });
     set(edge, { d: `M-8 ${y}v${ROW}` });
     segments = [];
+    /** @type {Record<string, string>} */
+    const drawn = {};
+    for (const state in paths) drawn[state] = "";
     rows.forEach((row, stage) => {
       const rest = at_rest(setup, stage);
       const middle = TOP + ROW * stage + ROW / 2;
@@ -100,31 +118,29 @@ export function make_bars(view, id) {
         const wide = Math.min(x(from + nbytes), right) - x1;
         from += nbytes;
         segments.push({ stage, state, nbytes, peak, x: x1, width: wide });
-        rects.next({
-          x: x1,
-          y: middle - BAR / 2 + (peak ? 2 : 0),
-          width: Math.max(0, wide > 3 ? wide - 1 : wide),
-          height: BAR - (peak ? 4 : 0),
-          style: peak ? `fill: url(#${id}-${state})` : `fill: var(--${state})`,
-        });
+        const inset = peak ? 2 : 0;
+        const drawn_wide = round(wide > 3 ? wide - 1 : wide);
+        const y1 = middle - BAR / 2 + inset;
+        drawn[state] =
+          `${drawn[state] ?? ""}M${round(x1)} ${y1}h${drawn_wide}v${BAR - 2 * inset}h${-drawn_wide}z`;
         const text = amount(in_unit(nbytes, unit));
         if (!peak && wide > 12 + 7 * text.length) {
           const style = `fill: var(--on-${state})`;
-          write(numbers.next({ x: x1 + 7, y: middle + 4, class: "figure", style }), text);
+          write(numbers.next({ x: Math.round(x1 + 7), y: middle + 4, style }), text);
         }
       });
       const torn = x(row.peak) > right + 0.5; // it goes on past the edge
       if (torn) write(names.next({ x: right + 3, y: middle + 4, class: "torn" }), "»");
-      const beside = torn ? right + 16 : x(row.peak) + 8;
+      const beside = torn ? right + 16 : Math.round(x(row.peak) + 8);
       const chosen = stage === setup.stage ? "name chosen" : "name";
       write(names.next({ x: 0, y: middle - 1, class: chosen }), say("stage_name", language, { stage }));
-      if (width >= 560)
+      if (width >= NARROW)
         write(names.next({ x: 0, y: middle + 13, class: "note" }), say(`stage_${stage}`, language));
       write(names.next({ x: beside, y: middle - 1, class: chosen }), size(row.rest, unit));
       const under = say("peak", language, { peak: amount(in_unit(row.peak, unit)) });
       write(names.next({ x: beside, y: middle + 13, class: row.fits_peak ? "note" : "note over" }), under);
     });
-    rects.done();
+    for (const state in drawn) set(path_of(state), { d: drawn[state] });
     numbers.done();
     names.done();
 
@@ -160,7 +176,7 @@ export function make_bars(view, id) {
         say(state, setup.language),
       );
     const solid = states.map((state) => item(state, ""));
-    legend.replaceChildren(...solid, item("gathered", "hatched"), item("buckets", "hatched"));
+    legend.replaceChildren(...solid, ...hatched.map((state) => item(state, "hatched")));
   }
 
   function mark() {
@@ -224,11 +240,6 @@ export function make_bars(view, id) {
   });
 
   return { element, update };
-}
-
-/** Width of the column with the names. @param {number} width */
-export function gutter(width) {
-  return width < 560 ? 62 : 112;
 }
 
 /** @param {Frame} frame @param {Segment} segment @returns {string[]} */

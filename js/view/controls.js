@@ -167,14 +167,18 @@ function option_text(name, key, language) {
 function choice(view, name) {
   const select = html("select");
   const label = html("span");
+  let spoken = ""; // the language the options are in
   for (const key of options(name)) select.append(html("option", { value: String(key) }));
   select.addEventListener("change", () => view.set({ [name]: select.value }));
   select.addEventListener("keydown", (event) => event.stopPropagation());
   return {
-    element: html("div", { class: "control" }, html("label", {}, label, select)),
+    element: html("div", { class: "control choice" }, html("label", {}, label, select)),
     update(setup) {
-      write(label, label_of(name, setup.language));
-      for (const option of select.options) write(option, option_text(name, option.value, setup.language));
+      if (spoken !== setup.language) {
+        spoken = setup.language;
+        write(label, label_of(name, spoken));
+        for (const option of select.options) write(option, option_text(name, option.value, spoken));
+      }
       const value = String(setup[name]);
       if (select.value !== value) select.value = value;
     },

@@ -56,7 +56,10 @@ export function set(element, attributes) {
 export function write(element, text) {
   if (element.said === text) return;
   element.said = text;
-  element.textContent = text;
+  const [node] = element.childNodes;
+  if (node instanceof Text)
+    node.data = text; // keeps the layout of what is around it
+  else element.textContent = text;
 }
 
 /**

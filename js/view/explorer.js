@@ -7,8 +7,9 @@ import { say } from "../model/words.js";
 import { make_bars } from "./bars.js";
 import { COLOURS, is_dark } from "./colours.js";
 import { make_controls } from "./controls.js";
-import { html, write } from "./dom.js";
+import { html, set, write } from "./dom.js";
 import { make_lanes } from "./lanes.js";
+import { NARROW } from "./scale.js";
 import STYLE from "./style.css";
 import { make_tooltip } from "./tooltip.js";
 import { make_headline, make_table, make_verdict } from "./verdict.js";
@@ -120,7 +121,7 @@ export function mount(element, host) {
     const said = explain(setup, rows);
     const frame = { setup, steps, rows, said, width, dragging };
     for (const part of parts) part.update(frame);
-    root.lang = setup.language;
+    set(root, { lang: setup.language });
     if (!dragging) write(status, `${said.headline}. ${said.costs}`);
   }
 
@@ -138,6 +139,7 @@ export function mount(element, host) {
     const larger = Math.max(1, Math.min(1.6, inner / COMFORTABLE));
     root.style.fontSize = `${13 * larger}px`;
     width = Math.max(240, Math.round(inner / larger));
+    root.classList.toggle("narrow", width < NARROW);
   }
 
   const sizes = new ResizeObserver(([entry]) => {

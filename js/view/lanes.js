@@ -2,13 +2,11 @@
 
 import { cluster_of, LINKS, transformer_of } from "../model/specs.js";
 import { count, duration, say, scaled_size } from "../model/words.js";
-import { gutter } from "./bars.js";
 import { html, pool, set, svg, write } from "./dom.js";
-import { last_before, nice_above, ticks } from "./scale.js";
+import { gutter, last_before, NARROW, nice_above, round, ticks } from "./scale.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
 /** @typedef {import("../model/timeline.js").Span} Span */
-/** @typedef {{index: number, start: number, end: number, span: Span}} Placed */
 
 const COMPUTE = { y: 26, height: 32 };
 const NETWORK = { y: 64, height: 32 };
@@ -30,7 +28,8 @@ export function make_lanes(view) {
   const buckets = svg("path", { style: "fill: var(--buckets); opacity: 0.55" });
   /** @type {Record<string, SVGPathElement>} one path for all spans of a kind: many times cheaper than one each */
   const paths = {};
-  for (const op of [...COMPUTE_OPS, ...NETWORK_OPS]) paths[op] = svg("path", { style: `fill: var(--${op})` });
+  for (const op of [...COMPUTE_OPS, ...NETWORK_OPS])
+    paths[op] = svg("path", { class: "spans", style: `stroke: var(--${op})` });
   const axis = svg("path", { class: "axis" });
   const marks = svg("g", { class: "note" });
   const phases = svg("g", { class: "note" });
@@ -66,9 +65,11 @@ export function make_lanes(view) {
 
   /** @type {Frame} */
   let frame;
-  /** @type {Placed[]} */
-  let compute = [];
-  /** @type {Placed[]} */
+  /** @type {Span[]} */
+  let spans = [];
+  /** @type {number[]} */
+  let compute = []; // indices into spans, in order of time
+  /** @type {number[]} */
   let network = [];
   let scale = 1; // seconds at the right edge of the whole step
   let window = [0, 1]; // the part of it on show
@@ -91,15 +92,11 @@ export function make_lanes(view) {
     while (step.seconds > scale) scale = nice_above(scale * 1.9);
     compute = [];
     network = [];
-    step.spans.forEach((span, index) => {
-      (span.op.stream === "compute" ? compute : network).push({
-        index,
-        start: span.start,
-        end: span.end,
-        span,
-      });
-    });
-    if (focused !== undefined && focused >= step.spans.length) focused = undefined;
+    spans = step.spans;
+    for (let index = 0; index < spans.length; index += 1) {
+      (spans[index].op.stream === "compute" ? compute : network).push(index);
+    }
+    if (focused !== undefined && focused >= spans.length) focused = undefined;
     set(chart, { viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": frame.said.costs });
     draw_spans(compute, COMPUTE, COMPUTE_OPS);
     draw_spans(network, NETWORK, NETWORK_OPS);
@@ -112,8 +109,8 @@ export function make_lanes(view) {
     mark();
   }
 
-  /** @param {Placed[]} placed @param {{y: number, height: number}} lane @param {string[]} ops */
-  function draw_spans(placed, { y, height }, ops) {
+  /** @param {number[]} lane @param {{y: number, height: number}} place @param {string[]} ops */
+  function draw_spans(lane, { y, height }, ops) {
     /** @type {Record<string, string>} */
     const drawn = {};
     for (const op of ops) drawn[op] = "";
@@ -121,10 +118,11 @@ export function make_lanes(view) {
     const high = right();
     const t0 = from();
     const zoom = per_second();
-    const first = Math.max(0, last_before(placed, t0));
+    const first = Math.max(0, last_before(spans, lane, t0));
+    const middle = y + height / 2; // a stroke as wide as the lane needs fewer points than outlines
     let room = FEW_LABELS;
-    for (let i = first; i < placed.length; i += 1) {
-      const { start, end, span } = placed[i];
+    for (let i = first; i < lane.length; i += 1) {
+      const { op, start, end } = spans[lane[i]];
       let x1 = low + (start - t0) * zoom;
       let x2 = low + (end - t0) * zoom;
       if (x1 > high) break;
@@ -133,15 +131,13 @@ export function make_lanes(view) {
       x2 = Math.min(x2, high);
       const wide = x2 - x1;
       const gap = wide > 3 ? 1 : wide > 1.5 ? 0.4 : 0;
-      const a = Math.round(x1 * 10) / 10;
-      const b = Math.round(Math.max(wide - gap, 0.4) * 10) / 10;
-      drawn[span.op.op] += `M${a} ${y}h${b}v${height}h-${b}z`;
-      if (wide > 15 && span.op.group && room > 0) {
-        const text = span.op.group.slice(6);
+      drawn[op.op] += `M${round(x1)} ${middle}h${round(Math.max(wide - gap, 0.4))}`;
+      if (wide > 15 && op.group && room > 0) {
+        const text = op.group.slice(6);
         if (wide > 4 + 6.5 * text.length) {
           room -= 1;
-          const style = `fill: var(--on-${span.op.op})`;
-          write(numbers.next({ x: Math.round((x1 + x2) / 2), y: y + height / 2 + 4, style }), text);
+          const style = `fill: var(--on-${op.op})`;
+          write(numbers.next({ x: Math.round((x1 + x2) / 2), y: middle + 4, style }), text);
         }
       }
     }
@@ -158,7 +154,8 @@ export function make_lanes(view) {
       if (x2 - x1 > 0.05)
         d += `M${x1.toFixed(1)} ${COMPUTE.y - 3}h${(x2 - x1).toFixed(1)}V${MEMORY.y - 5}H${x1.toFixed(1)}z`;
     };
-    for (const { start, end: stop } of compute) {
+    for (const index of compute) {
+      const { start, end: stop } = spans[index];
       if (start > busy_until) bar(busy_until, start);
       busy_until = stop;
     }
@@ -186,17 +183,17 @@ export function make_lanes(view) {
     /** @param {number} time */
     const place = (time) => {
       const at = low + (time - t0) * zoom;
-      return Math.round((at < low ? low : Math.min(at, high)) * 10) / 10;
+      return round(at < low ? low : Math.min(at, high));
     };
     let below = `M${low} ${floor}`;
     let above = "";
     step.live.forEach((live, i) => {
       const at = place(live.time);
-      const y1 = Math.round((floor - live.gathered * per_byte) * 10) / 10;
+      const y1 = round(floor - live.gathered * per_byte);
       below += `H${at}V${y1}`;
       if (live.buckets === 0) return;
       const until = i + 1 < step.live.length ? place(step.live[i + 1].time) : high;
-      const y2 = Math.round((floor - (live.gathered + live.buckets) * per_byte) * 10) / 10;
+      const y2 = round(floor - (live.gathered + live.buckets) * per_byte);
       above += `M${at} ${y2}H${until}V${y1}H${at}z`;
     });
     set(gathered, { d: `${below}H${high}V${floor}z` });
@@ -207,7 +204,7 @@ export function make_lanes(view) {
     const y = MEMORY.y + MEMORY.height + 4;
     let d = `M${left()} ${y}H${right()}`;
     const stop = scale * window[1];
-    ticks(from(), stop, frame.width < 560 ? 4 : 9).forEach((time) => {
+    ticks(from(), stop, frame.width < NARROW ? 4 : 9).forEach((time) => {
       const at = Math.round(x(time));
       d += `M${at} ${y}v4`;
       const text = tick_text(time, scale * (window[1] - window[0]));
@@ -222,8 +219,9 @@ export function make_lanes(view) {
     const { language } = frame.setup;
     /** @type {{name: string, start: number, end: number}[]} */
     const runs = [];
-    for (const { start, end, span } of compute) {
-      const name = span.op.phase;
+    for (const index of compute) {
+      const { op, start, end } = spans[index];
+      const name = op.phase;
       const last = runs.at(-1);
       if (name === "step") continue;
       if (last && last.name === name) last.end = end;
@@ -260,7 +258,7 @@ export function make_lanes(view) {
     const top = { x: left() - 6, y: MEMORY.y + 9, "text-anchor": "end", class: "note" };
     write(
       lane_names.next(top),
-      width < 560 || step.live.length === 0 ? "" : scaled_size(memory_top(step), unit),
+      width < NARROW || step.live.length === 0 ? "" : scaled_size(memory_top(step), unit),
     );
     const empty = step.live.length === 0 ? say(setup.n === 1 ? "moves_alone" : "live_none", language) : "";
     write(lane_names.next({ x: left() + 6, y: MEMORY.y + 32, "text-anchor": "start", class: "note" }), empty);
@@ -270,17 +268,16 @@ export function make_lanes(view) {
       write(button, ["+", "−", "↔"][i]);
       set(button, { "aria-label": label, title: label, disabled: i > 0 && window[1] - window[0] === 1 });
     });
-    write_legend(step);
+    write_legend();
   }
 
   let legend_of = "";
-  /** @param {import("../model/timeline.js").Step} step */
-  function write_legend(step) {
-    const { language } = frame.setup;
-    const ops = [...COMPUTE_OPS, ...NETWORK_OPS].filter((op) => step.spans.some((span) => span.op.op === op));
-    const key = language + ops.join();
+  function write_legend() {
+    const { language, stage, system, recompute, n } = frame.setup;
+    const key = `${language} ${stage} ${system} ${recompute} ${n > 1}`; // what decides which ops there are
     if (legend_of === key) return;
     legend_of = key;
+    const ops = [...COMPUTE_OPS, ...NETWORK_OPS].filter((op) => spans.some((span) => span.op.op === op));
     const item = (/** @type {string} */ name, /** @type {string} */ text) =>
       html("li", {}, html("i", { class: "key", style: `--colour: var(--${name})` }), text);
     const items = ops.map((op) => item(op, say(NETWORK_OPS.includes(op) ? `legend_${op}` : op, language)));
@@ -295,7 +292,6 @@ export function make_lanes(view) {
 
   /** Outlines the span in focus and what it waits for. */
   function mark() {
-    const spans = frame.steps[frame.setup.stage].spans;
     const span = focused === undefined ? undefined : spans[focused];
     const before = span && span.cause !== null ? spans[span.cause] : undefined;
     outline(ring, span);
@@ -323,7 +319,7 @@ export function make_lanes(view) {
     focused = index;
     mark();
     if (index === undefined) return view.tooltip.hide();
-    const span = frame.steps[frame.setup.stage].spans[index];
+    const span = spans[index];
     const { y, height } = span.op.stream === "compute" ? COMPUTE : NETWORK;
     const centre = Math.max(left(), Math.min(right(), (x(span.start) + x(span.end)) / 2));
     const at = view.place(chart.getBoundingClientRect(), centre, y, y + height, frame.width);
@@ -336,11 +332,11 @@ export function make_lanes(view) {
     const ratio = frame.width / box.width;
     const time = from() + ((event.clientX - box.left) * ratio - left()) / per_second();
     const y = (event.clientY - box.top) * ratio;
-    const placed = y < NETWORK.y - 3 ? compute : y < MEMORY.y - 6 ? network : [];
-    const i = last_before(placed, time);
+    const lane = y < NETWORK.y - 3 ? compute : y < MEMORY.y - 6 ? network : [];
+    const i = last_before(spans, lane, time);
     const reach = 1.5 / per_second(); // thin spans can be hit too
-    if (i >= 0 && time <= placed[i].end + reach) return placed[i].index;
-    return placed[i + 1] && placed[i + 1].start - time < reach ? placed[i + 1].index : undefined;
+    if (i >= 0 && time <= spans[lane[i]].end + reach) return lane[i];
+    return i + 1 < lane.length && spans[lane[i + 1]].start - time < reach ? lane[i + 1] : undefined;
   }
 
   /** @param {number} factor @param {number} around share of the window that stays where it is */
@@ -420,28 +416,26 @@ export function make_lanes(view) {
 
   /** @param {number} along */
   function walk(along) {
-    const spans = frame.steps[frame.setup.stage].spans;
     const lane = focused !== undefined && spans[focused].op.stream !== "compute" ? network : compute;
-    const now =
-      focused === undefined ? (along > 0 ? -1 : lane.length) : lane.findIndex((p) => p.index === focused);
+    const now = focused === undefined ? (along > 0 ? -1 : lane.length) : lane.indexOf(focused);
     go_to(lane[Math.max(0, Math.min(lane.length - 1, now + along))]);
   }
 
   /** @param {boolean} up */
   function change_lane(up) {
-    const spans = frame.steps[frame.setup.stage].spans;
     const lane = up ? compute : network;
     const time = focused === undefined ? from() : spans[focused].start;
-    go_to(lane[Math.max(0, last_before(lane, time))]);
+    go_to(lane[Math.max(0, last_before(spans, lane, time))]);
   }
 
-  /** @param {Placed | undefined} placed */
-  function go_to(placed) {
-    if (!placed) return;
+  /** @param {number | undefined} index */
+  function go_to(index) {
+    if (index === undefined) return;
+    const { start, end } = spans[index];
     const wide = window[1] - window[0];
-    const outside = placed.start < from() || placed.end > scale * window[1];
-    if (outside && wide < 1) pan_to(placed.start / scale - wide / 2, wide);
-    focus(placed.index, true);
+    const outside = start < from() || end > scale * window[1];
+    if (outside && wide < 1) pan_to(start / scale - wide / 2, wide);
+    focus(index, true);
   }
 
   return { element, update };

@@ -1,5 +1,18 @@
 // Where a quantity falls on the screen, and which round numbers mark an axis.
 
+/** Below this width, names lose their second line and words go under each other. */
+export const NARROW = 560;
+
+/** Width of the column with the names. @param {number} width */
+export function gutter(width) {
+  return width < NARROW ? 62 : 112;
+}
+
+/** Tenths of a pixel are enough. @param {number} x */
+export function round(x) {
+  return Math.round(x * 10) / 10;
+}
+
 /**
  * The first of 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10 times a power of ten that is not below `x`.
  * @param {number} x
@@ -28,16 +41,18 @@ export function ticks(low, high, most) {
 }
 
 /**
- * The index of the last of `spans` (in order of time) that starts at or before `time`; -1 if none does.
+ * The place in `lane` (indices into `spans`, in order of time) of the last span that starts at or before
+ * `time`; -1 if none does.
  * @param {{start: number}[]} spans
+ * @param {number[]} lane
  * @param {number} time
  */
-export function last_before(spans, time) {
+export function last_before(spans, lane, time) {
   let low = -1;
-  let high = spans.length;
+  let high = lane.length;
   while (high - low > 1) {
     const middle = (low + high) >> 1;
-    if (spans[middle].start <= time) low = middle;
+    if (spans[lane[middle]].start <= time) low = middle;
     else high = middle;
   }
   return low;

@@ -18,6 +18,10 @@ from .words import plain, say
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are one line and exit code 2."""
 
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        # a width of its own: to ask for the terminal's takes longer than all the arithmetic
+        return argparse.HelpFormatter(self.prog, width=100)
+
     def error(self, message: str) -> NoReturn:
         """Print ``message`` and leave."""
         self.exit(2, f"{self.prog}: {message}\n")

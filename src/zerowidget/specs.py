@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from typing import Any
 
 from .data import load
@@ -80,6 +79,8 @@ def check(name: str, value: Any, language: str = "en") -> Any:
 
 def unknown(name: str) -> TypeError:
     """The error for a name that is no field, with the nearest one that is."""
+    from difflib import get_close_matches  # only mistakes pay for it
+
     near = get_close_matches(name, FIELDS, n=1, cutoff=0.5)
     hint = say("error_near", "en", near=near[0]) if near else ""
     return TypeError(say("error_unknown", "en", name=name) + hint)

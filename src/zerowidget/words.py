@@ -52,14 +52,14 @@ def trimmed(x: float, digits: int) -> str:
 
 def significant(x: float) -> str:
     """Three figures, as a label wants them: 131, 14.2, 1.75."""
-    return fixed(x, 0 if x >= 100.0 else 1 if x >= 10.0 else 2)
+    return fixed(x, 0 if x >= 99.95 else 1 if x >= 9.995 else 2)
 
 
 def amount(x: float) -> str:
-    """A figure beside a bar, in one unit for all bars: 111.8, 1.7, 0.36, 0.004."""
-    if x >= 1000.0:
-        return fixed(x, 0)
-    return "0" if x == 0.0 else fixed(x, 1 if x >= 1.0 else 2 if x >= 0.1 else 3)
+    """A figure beside a bar, in one unit for all bars: 111.8, 1.7, 0.36, 0.004, 2.5e-7."""
+    if x < 0.0005:
+        return exponential(x, 1)
+    return fixed(x, 0 if x >= 999.95 else 1 if x >= 0.995 else 2 if x >= 0.0995 else 3)
 
 
 def in_unit(nbytes: float, unit: str) -> float:
@@ -76,7 +76,7 @@ def size(nbytes: float, unit: str) -> str:
 def scaled_size(nbytes: float, unit: str) -> str:
     """Bytes under the prefix that suits them, in the family of ``unit``: '447 MiB'."""
     power = 0
-    while nbytes >= KILO[unit] and power < 5:
+    while nbytes >= 0.9995 * KILO[unit] and power < 5:
         nbytes = nbytes / KILO[unit]
         power += 1
     return f"{fixed(nbytes, 0) if power == 0 else significant(nbytes)} {BYTES[unit][power]}"
@@ -84,9 +84,9 @@ def scaled_size(nbytes: float, unit: str) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds as '1.02 s', '9.62 ms' or '41.0 µs'."""
-    if seconds >= 1.0:
+    if seconds >= 0.9995:
         return f"{significant(seconds)} s"
-    if seconds >= 1e-3:
+    if seconds >= 0.9995e-3:
         return f"{significant(seconds * 1e3)} ms"
     return f"{significant(seconds * 1e6)} µs"
 
@@ -94,7 +94,7 @@ def duration(seconds: float) -> str:
 def count(x: float) -> str:
     """A count in short scale, three figures: count(7.5e9) -> '7.5B'."""
     for suffix, scale in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):
-        if x >= scale:
+        if x >= 0.9995 * scale:
             value = x / scale
-            return trimmed(value, 0 if value >= 100.0 else 1 if value >= 10.0 else 2) + suffix
+            return trimmed(value, 0 if value >= 99.95 else 1 if value >= 9.995 else 2) + suffix
     return trimmed(x, 0)

@@ -68,7 +68,7 @@ def starts() -> list[tuple[str, str, str]]:
         ["-c", "import anywidget"],
         ["-c", "import zerowidget"],
         ["-c", "from zerowidget import ZeroExplorer"],
-        ["-m", "zerowidget", "7.5e9", "64"],
+        [str(Path(sys.executable).with_name("zerowidget")), "7.5e9", "64"],
     )
     return [
         ("`python -c pass`", f"{nothing:.0f} ms", ""),
@@ -149,7 +149,7 @@ def pictures() -> list[tuple[str, str, str]]:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto((ROOT / "tests/browser/host.html").as_uri())
         page.add_script_tag(content=built.read_text(encoding="utf-8"), type="module")
-        page.wait_for_function("window.drag")
+        page.wait_for_function("Boolean(window.drag)")
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable")
 

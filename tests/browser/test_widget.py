@@ -31,12 +31,10 @@ def frame(page):
 
 def widths(view, stage):
     """Widths of the segments of a stage's bar, left to right."""
-    boxes = view.locator("svg.bars > g:not(.labels) > rect:visible").evaluate_all(
-        "all => all.map(r => [+r.getAttribute('y'), +r.getAttribute('x'), +r.getAttribute('width')])"
-    )
-    rows = sorted({round((y - 20) // 42) for y, _, _ in boxes})
-    assert rows == [0, 1, 2, 3]
-    return [width for y, _, width in sorted(boxes, key=lambda box: box[1]) if (y - 20) // 42 == stage]
+    paths = view.locator("svg.bars path.segments").evaluate_all("all => all.map(p => p.getAttribute('d'))")
+    boxes = [tuple(map(float, box)) for d in paths for box in re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)", d)]
+    assert {(y - 20) // 42 for _, y, _ in boxes} == {0, 1, 2, 3}
+    return [width for _, y, width in sorted(boxes) if (y - 20) // 42 == stage]
 
 
 def span_point(view, lane_y, seconds):
@@ -189,10 +187,7 @@ def test_prefetch_moves_the_bar_and_the_timeline(page, open_widget):
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_every_span_of_the_step_is_drawn(page, open_widget, stage):
     view = open_widget(page, N=7.5e9, n=64, stage=stage, layers=24, accumulation=2, recompute=True)
-    drawn = view.locator("svg.lanes > path[style]").evaluate_all(
-        "all => all.map(p => p.getAttribute('d') || '')"
-    )
-    lanes = [d for d in drawn if "v32" in d]
+    lanes = view.locator("svg.lanes > path.spans").evaluate_all("all => all.map(p => p.getAttribute('d'))")
     rows = timeline_rows(Setup(N=7.5e9, n=64, stage=stage, layers=24, accumulation=2, recompute=True))
     assert sum(d.count("M") for d in lanes) == len(rows)
 
@@ -308,9 +303,9 @@ def test_zooming_to_the_selected_stage_shows_its_small_bar(page, open_widget):
 def test_the_capacity_line_stands_where_the_gpu_is_full(page, open_widget):
     view = open_widget(page, **ARTICLE, gpu="A100-40GB", stage=0)
     x = float(re.match(r"M([\d.]+)", view.locator("svg.bars .limit").get_attribute("d")).group(1))
-    first = view.locator("svg.bars > g:not(.labels) > rect:visible").first
-    left, parameters = float(first.get_attribute("x")), float(first.get_attribute("width")) + 1
-    assert (x - left) / parameters == pytest.approx(40326 * 2**20 / 15e9, rel=0.01)
+    first = view.locator("svg.bars path[data-state=parameters]").get_attribute("d")
+    left, parameters = map(float, re.match(r"M([\d.]+) [\d.]+h([\d.]+)", first).groups())
+    assert (x - left) / (parameters + 1) == pytest.approx(40326 * 2**20 / 15e9, rel=0.01)
     assert "A100 40 GB holds 39.4 GiB" in shown_numbers(view)
 
 
@@ -356,7 +351,7 @@ def test_a_state_that_cannot_be_says_so_instead_of_breaking(page, open_widget):
 def test_dark_follows_jupyters_theme(page, open_widget):
     view = open_widget(page, **ARTICLE)
     zw = view.locator(".zw")
-    blue = "getComputedStyle(document.querySelector('#views div div').shadowRoot.querySelector('rect[style*=parameters]')).fill"
+    blue = "getComputedStyle(document.querySelector('#views div div').shadowRoot.querySelector('path[data-state=parameters]')).fill"
     light = page.evaluate(blue)
     assert "dark" not in zw.get_attribute("class")
     page.evaluate(

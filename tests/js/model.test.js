@@ -25,7 +25,7 @@ import {
   shown,
   transformer_of,
 } from "../../js/model/specs.js";
-import { step_of } from "../../js/model/timeline.js";
+import { live_bytes, step_of } from "../../js/model/timeline.js";
 import {
   amount,
   count,
@@ -228,4 +228,17 @@ test("what is no field's value is still shown", () => {
   assert.equal(shown(undefined), "None");
   assert.equal(shown(-Infinity), "-inf");
   assert.equal(shown(["a"]), "a");
+});
+
+test("frees come before allocations of the same moment, as in Python", () => {
+  const span = (start, end, takes, gives) => ({ start, end, cause: null, op: { takes, gives } });
+  const layer = ["gathered", 5];
+  const live = live_bytes([span(0, 1, layer, null), span(2, 3, layer, null), span(1, 2, null, layer)]);
+  assert.deepEqual(
+    live.map(({ time, gathered }) => [time, gathered]),
+    [
+      [0, 5],
+      [2, 5],
+    ],
+  );
 });
