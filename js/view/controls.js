@@ -28,6 +28,7 @@ const SLIDERS = {
   },
 };
 
+const ROW = /** @type {Name[]} */ (["N", "n", "prefetch", "stage", "gpu", "unit"]);
 const MORE = /** @type {Name[]} */ ([
   "recipe",
   "layers",
@@ -233,8 +234,10 @@ function radios(view, name, id) {
 
 /** @param {View} view @param {string} id unique on the page */
 export function make_controls(view, id) {
-  const row = [slider(view, "N"), slider(view, "n"), slider(view, "prefetch"), radios(view, "stage", id)];
-  row.push(choice(view, "gpu"), radios(view, "unit", id));
+  const row = ROW.map((name) => {
+    if (name in SLIDERS) return slider(view, /** @type {keyof typeof SLIDERS} */ (name));
+    return name === "gpu" ? choice(view, name) : radios(view, name, id);
+  });
   const more = MORE.map((name) => {
     if (FIELDS[name].type === "bool") return checkbox(view, name);
     return FIELDS[name].type === "choice" ? choice(view, name) : number(view, name);
@@ -253,12 +256,25 @@ export function make_controls(view, id) {
     html("div", { class: "row" }, ...row.map((control) => control.element), button),
     panel,
   );
+  /** @type {Setup | undefined} */
+  let shown; // what the controls show
+  let unfolded = false;
   return {
     element,
     /** @param {import("./explorer.js").Frame} frame */
     update({ setup }) {
-      for (const control of row) control.update(setup);
-      if (!panel.hidden) for (const control of more) control.update(setup);
+      const before = shown;
+      const anew = before?.language !== setup.language;
+      row.forEach((control, i) => {
+        if (anew || before?.[ROW[i]] !== setup[ROW[i]]) control.update(setup);
+      });
+      if (!panel.hidden) {
+        more.forEach((control, i) => {
+          if (anew || !unfolded || before?.[MORE[i]] !== setup[MORE[i]]) control.update(setup);
+        });
+      }
+      unfolded = !panel.hidden;
+      shown = setup;
       const text = say("more", setup.language);
       set(button, { "aria-label": text, title: text });
     },
