@@ -1,4 +1,4 @@
-// Bundles js/widget.js into the one file that the Python package ships.
+// Bundles what the Python package ships: widget.js for notebooks, standalone.js for pages of their own.
 //   node js/build.mjs [--watch]
 //   node js/build.mjs entry.js out.js    another page from the same sources
 
@@ -28,7 +28,7 @@ const cssText = {
 };
 
 /** Keys that no view shows: every notebook stores the bundle, so it goes without them. */
-const UNSEEN = new Set(["source", "used_by", "memory_from"]);
+const UNSEEN = /^(source|used_by|memory_from|table_title|error_near)$|^(chart|export)_/;
 
 /** @type {esbuild.Plugin} */
 const dataWithoutSources = {
@@ -36,7 +36,7 @@ const dataWithoutSources = {
   setup(build) {
     build.onLoad({ filter: /[\\/]zerowidget[\\/]data[\\/][^\\/]+\.json$/ }, async ({ path }) => {
       const text = await readFile(path, "utf8");
-      const data = JSON.parse(text, (key, value) => (UNSEEN.has(key) ? undefined : value));
+      const data = JSON.parse(text, (key, value) => (UNSEEN.test(key) ? undefined : value));
       return { contents: JSON.stringify(data), loader: "json" };
     });
   },
@@ -58,18 +58,11 @@ const report = {
   },
 };
 
-const [entry = "js/widget.js", outfile = "src/zerowidget/static/widget.js"] = process.argv
-  .slice(2)
-  .filter((word) => !word.startsWith("--"));
-
 /** @type {esbuild.BuildOptions} */
-const options = {
+const common = {
   absWorkingDir: root,
-  entryPoints: [entry],
-  outfile,
   bundle: true,
   minify: true,
-  format: "esm",
   target: "es2021",
   charset: "utf8",
   legalComments: "none",
@@ -78,9 +71,18 @@ const options = {
   plugins: [cssText, dataWithoutSources, report],
 };
 
+const [entry, outfile] = process.argv.slice(2).filter((word) => !word.startsWith("--"));
+const folder = "src/zerowidget/static";
+/** @type {esbuild.BuildOptions[]} */
+const wanted = entry
+  ? [{ ...common, format: "esm", entryPoints: [entry], outfile }]
+  : [
+      { ...common, format: "esm", entryPoints: ["js/widget.js"], outfile: `${folder}/widget.js` },
+      { ...common, format: "iife", entryPoints: ["js/standalone.js"], outfile: `${folder}/standalone.js` },
+    ];
+
 if (process.argv.includes("--watch")) {
-  const context = await esbuild.context(options);
-  await context.watch();
+  for (const options of wanted) await (await esbuild.context(options)).watch();
 } else {
-  await esbuild.build(options).catch(() => process.exit(1));
+  for (const options of wanted) await esbuild.build(options).catch(() => process.exit(1));
 }

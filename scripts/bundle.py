@@ -10,16 +10,17 @@ import subprocess
 from pathlib import Path
 
 BUNDLE = "src/zerowidget/static/widget.js"
+STANDALONE = "src/zerowidget/static/standalone.js"
 SOURCES = ("js", "src/zerowidget/data", "package.json", "package-lock.json")
 MINIMUM_NODE = (20, 10)  # the first that imports JSON with the standard's `with { type: "json" }`
 
 
 def is_stale(root: Path) -> bool:
-    """Tell whether the bundle is missing or older than a source (a folder's time shows deleted files)."""
-    bundle = root / BUNDLE
-    if not bundle.exists():
+    """Tell whether the bundle is missing, or one of the two is older than a source (a folder's time shows deleted files)."""
+    bundles = [root / name for name in (BUNDLE, STANDALONE)]
+    if not all(bundle.exists() for bundle in bundles):
         return True
-    built = bundle.stat().st_mtime
+    built = min(bundle.stat().st_mtime for bundle in bundles)
     sources = [root / name for name in SOURCES]
     return any(path.stat().st_mtime > built for top in sources for path in (top, *top.rglob("*")))
 

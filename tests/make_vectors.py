@@ -181,8 +181,8 @@ def setup_vectors() -> dict[str, Any]:
             "memory": memory_rows(setup, steps),
             "communication": communication_rows(setup),
             "summary": stages,
-            "advice": [advice(setup, stages)],
-            "explain": [explain(setup, stages)],
+            "advice": [advice(setup, rows=stages)],
+            "explain": [explain(setup, rows=stages)],
         }
         vector: dict[str, Any] = {"name": name, "setup": setup.changed()}
         for table, rows in tables.items():

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zerowidget import Setup, advice, explain, summary
+from zerowidget import Setup, advice, summary
+from zerowidget.advice import explain
 from zerowidget.rows import STAGES
 from zerowidget.specs import RECIPES
 
@@ -172,8 +173,8 @@ def test_explain_follows_the_stage_selected(key):
 
 def test_a_summary_handed_over_changes_nothing():
     setup = Setup(N=1e12, n=64, layers=5, stage=2)
-    assert advice(setup, summary(setup)) == advice(setup)
-    assert explain(setup, summary(setup)) == explain(setup)
+    assert advice(setup, rows=summary(setup)) == advice(setup)
+    assert explain(setup, rows=summary(setup)) == explain(setup)
 
 
 # the formula

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zerowidget import Setup, communication_rows, explain, memory_rows, summary
+from zerowidget import Setup, communication_rows, memory_rows, summary
+from zerowidget.advice import explain
 from zerowidget.rows import STAGES
 from zerowidget.specs import GPUS, LINKS, RECIPES, cluster_of, options
 from zerowidget.systems.paper import program
@@ -222,6 +223,13 @@ def test_the_elements_moved_are_told_as_a_whole_number_of_n(setup):
     if setup.n > 1:
         times = (2, 2, a + 1, 3 * a)[setup.stage]
         assert explain(setup)["moves"].removeprefix("每步 ").startswith(f"{times}N = ")
+
+
+@everywhere
+@given(setups)
+def test_a_ring_is_as_fast_as_a_network_port_at_least_and_the_gpu_s_own_link_at_most(setup):
+    inside, between = LINKS[GPUS[setup.gpu]["link"]]["bandwidth"], LINKS[setup.link]["bandwidth"]
+    assert min(inside, between) <= cluster_of(setup).bandwidth <= inside
 
 
 def test_links_to_compare_differ_in_bandwidth_only():

@@ -1,5 +1,6 @@
 """The command line, as a person or a script meets it."""
 
+import errno
 import json
 import os
 import subprocess
@@ -31,8 +32,9 @@ def test_it_prints_the_numbers_of_the_article(capsys):
 def test_counts_can_be_written_as_people_write_them(capsys):
     main(["7.5B", "64"])
     short = capsys.readouterr().out
-    main(["7_500_000_000", "64"])
-    assert capsys.readouterr().out == short
+    for long in ("7_500_000_000", "7,500,000,000"):
+        main([long, "64"])
+        assert capsys.readouterr().out == short
 
 
 def test_json_is_the_model_itself(capsys):
@@ -50,8 +52,12 @@ def test_json_is_the_model_itself(capsys):
     [
         (("7.5e9", "0"), "n must be at least 1, got 0"),
         (("7.5e9", "2.5"), "n must be a whole number, got 2.5"),
-        (("nan", "64"), "N must be a finite number, got 'nan'"),
-        (("many", "64"), "N must be a finite number, got 'many'"),
+        (("nan", "64"), "argument N: not a number: 'nan'; write 7.5e9, 7.5B or 350M"),
+        (("many", "64"), "argument N: not a number: 'many'; write 7.5e9, 7.5B or 350M"),
+        (("7.5e9", "few"), "argument n: not a number: 'few'; write 7.5e9, 7.5B or 350M"),
+        (("7,5B", "64"), "argument N: not a number: '7,5B'; write 7.5e9, 7.5B or 350M"),
+        (("7.5e9", "64", "--layers", "some"), "argument --layers: not a number: 'some'; write 7.5e9, "),
+        (("1" + "0" * 5000, "64"), "N must be a finite number, got inf"),
         (("7.5e9", "64", "--stage", "4"), "stage must be 0, 1, 2 or 3, got 4"),
         (("7.5e9", "64", "--gpu", "H1000"), "gpu must be V100-16GB, "),
         (
@@ -90,6 +96,28 @@ def test_a_reader_that_leaves_early_is_no_error():
     _, errors = done.communicate()
     assert errors == b""
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words", [("7e9", "64"), ("7e9", "64", "--json"), ("embed", "7e9", "64"), ("--version",)]
+)
+def test_a_full_disk_is_one_line_and_exit_code_1(words, unbuffered):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "zerowidget", *words],
+            stdout=full,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            encoding="utf-8",
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("zerowidget")
+    assert done.stderr.endswith(f": {os.strerror(errno.ENOSPC)}\n")
+    assert done.stderr.count("\n") == 1
 
 
 def test_columns_line_up_in_both_languages(capsys):

@@ -80,11 +80,12 @@ def test_one_rank_sends_nothing_and_takes_no_time(op):
 
 
 def test_rows_add_up_what_each_collective_takes():
-    # 16 layers of 1e9 / 16 elements; EFA v1: 50 GB/s for 8 GPUs; 63 steps of 6 us + 125e6 B / 64 / 6.25 GB/s
+    # 16 layers of 1e9 / 16 elements, 2 bytes each: 125e6 B. EFA v1 carries 50 GB/s out of a node of 8 GPUs,
+    # all of it for the ring: 63 steps of 6 us + 125e6 B / 64 / 50 GB/s, twice round
     row = communication_rows(Setup(N=1e9, n=64, layers=16, link="EFA-v1"))[0]
     assert (row["op"], row["count"], row["nbytes"]) == ("all_reduce", 16, 2e9)
     assert row["wire_bytes"] == 2 * 2e9 * 63 / 64
-    assert row["seconds"] == pytest.approx(16 * 2 * 63 * (6e-6 + 125e6 / 64 / 6.25e9), rel=1e-12)
+    assert row["seconds"] == pytest.approx(16 * 2 * 63 * (6e-6 + 125e6 / 64 / 50e9), rel=1e-12)
 
 
 # Which link is crossed
@@ -96,25 +97,42 @@ def test_inside_a_node_the_gpus_own_link_carries():
 
 
 def test_one_gpu_more_crosses_the_network():
-    cluster = cluster_of(Setup(gpu="H100-80GB", n=9, gpus_per_node=8, link="InfiniBand-NDR"))
-    assert (cluster.link, cluster.bandwidth, cluster.latency) == ("InfiniBand-NDR", 50e9, 6e-6)
+    # 9 GPUs in nodes of 4: 4 ports of 50 GB/s carry 200 GB/s, less than the 450 of NVLink 4
+    cluster = cluster_of(Setup(gpu="H100-80GB", n=9, gpus_per_node=4, link="InfiniBand-NDR"))
+    assert (cluster.link, cluster.bandwidth, cluster.latency) == ("InfiniBand-NDR", 200e9, 6e-6)
+    cluster = cluster_of(Setup(gpu="H100-80GB", n=9, gpus_per_node=8, link="Ethernet-100G"))
+    assert (cluster.link, cluster.bandwidth, cluster.latency) == ("Ethernet-100G", 12.5e9, 6e-6)
 
 
-@pytest.mark.parametrize(("gpus_per_node", "bandwidth"), [(1, 50e9), (4, 12.5e9), (8, 6.25e9)])
-def test_the_gpus_of_a_node_share_its_link(gpus_per_node, bandwidth):
-    cluster = cluster_of(Setup(gpu="A100-40GB", n=64, gpus_per_node=gpus_per_node, link="EFA-v1"))
-    assert (cluster.link, cluster.bandwidth) == ("EFA-v1", bandwidth)
+@pytest.mark.parametrize("gpus_per_node", [1, 4, 8, 16])
+@pytest.mark.parametrize(("link", "bandwidth"), [("EFA-v1", 50e9), ("Ethernet-10G", 1.25e9)])
+def test_a_node_s_link_is_all_the_ring_s_however_many_gpus_share_it(gpus_per_node, link, bandwidth):
+    # only one GPU of a node sends to the next node on any one ring
+    cluster = cluster_of(Setup(gpu="A100-40GB", n=64, gpus_per_node=gpus_per_node, link=link))
+    assert (cluster.link, cluster.bandwidth) == (link, bandwidth)
 
 
-@pytest.mark.parametrize("gpus_per_node", [1, 4, 8])
-def test_a_port_per_gpu_is_not_shared(gpus_per_node):
-    assert cluster_of(Setup(n=64, gpus_per_node=gpus_per_node, link="InfiniBand-HDR")).bandwidth == 25e9
+# 25 GB/s a port; NVLink 4 carries 450, which 18 ports reach
+@pytest.mark.parametrize(("gpus_per_node", "bandwidth"), [(1, 25e9), (4, 100e9), (8, 200e9), (16, 400e9)])
+def test_a_port_per_gpu_adds_up_over_the_node(gpus_per_node, bandwidth):
+    cluster = cluster_of(Setup(gpu="H100-80GB", n=64, gpus_per_node=gpus_per_node, link="InfiniBand-HDR"))
+    assert (cluster.link, cluster.bandwidth) == ("InfiniBand-HDR", bandwidth)
 
 
-def test_a_network_faster_than_the_inside_does_not_help():
-    # EFA v2 gives 8 GPUs 50 GB/s each, PCIe 4 carries 31; the latency of the network remains
-    cluster = cluster_of(Setup(gpu="L4", n=64, gpus_per_node=8, link="EFA-v2"))
-    assert (cluster.link, cluster.bandwidth, cluster.latency) == ("PCIe-4", 31e9, 6e-6)
+@pytest.mark.parametrize(
+    ("gpu", "gpus_per_node", "link", "inside", "bandwidth"),
+    [
+        ("L4", 8, "EFA-v2", "PCIe-4", 31e9),  # 400 GB/s out of the node, each GPU takes in 31
+        ("L4", 2, "InfiniBand-HDR", "PCIe-4", 31e9),  # 2 x 25 = 50
+        ("H100-80GB", 8, "InfiniBand-XDR", "NVLink-4", 450e9),  # 8 x 100 = 800
+        ("A100-80GB", 8, "InfiniBand-NDR", "NVLink-3", 300e9),  # 8 x 50 = 400
+        ("H100-80GB", 18, "InfiniBand-HDR", "NVLink-4", 450e9),  # 18 x 25 = 450: as fast
+    ],
+)
+def test_a_network_faster_than_the_inside_does_not_help(gpu, gpus_per_node, link, inside, bandwidth):
+    # the latency of the network remains
+    cluster = cluster_of(Setup(gpu=gpu, n=64, gpus_per_node=gpus_per_node, link=link))
+    assert (cluster.link, cluster.bandwidth, cluster.latency) == (inside, bandwidth, 6e-6)
 
 
 # The tables
@@ -249,6 +267,41 @@ def test_a_small_all_reduce_across_nodes_takes_what_was_measured():
     cluster = cluster_of(Setup(gpu="B200-180GB", n=32, link="EFA-v4"))
     assert 62 * cluster.latency == pytest.approx(measured, rel=0.1)
     assert seconds("all_reduce", 2.0**20, cluster) == pytest.approx(measured, rel=0.1)
+
+
+# Bandwidth: large messages reach what was measured
+
+LARGE = [f"{gib}GiB" for gib in (1, 2, 4, 8, 16)]
+
+
+def bus_bandwidth(nbytes, cluster):
+    """As nccl-tests counts it: what every rank sends, over the time."""
+    return 2 * (cluster.n - 1) / cluster.n * nbytes / seconds("all_reduce", nbytes, cluster)
+
+
+@pytest.mark.parametrize("sweep", ["measured_allreduce_sweep_8xH200", "measured_allreduce_sweep_P6_B200"])
+def test_no_large_message_of_a_sweep_is_left_out(sweep):
+    assert [payload for payload in rows_of(sweep) if payload.endswith("GiB")] == LARGE
+
+
+@pytest.mark.parametrize("payload", LARGE)
+def test_a_large_all_reduce_inside_a_node_reaches_the_measured_bus_bandwidth(payload):
+    measured = rows_of("measured_allreduce_sweep_8xH200")[payload]["busbw"] * 1e9
+    nbytes = float(payload.removesuffix("GiB")) * 2**30
+    ours = bus_bandwidth(nbytes, cluster_of(Setup(gpu="H200-141GB", n=8, gpus_per_node=8)))
+    assert ours == pytest.approx(measured, rel=0.12)
+
+
+@pytest.mark.parametrize("payload", LARGE)
+def test_a_large_all_reduce_across_nodes_reaches_the_measured_bus_bandwidth(payload):
+    measured = rows_of("measured_allreduce_sweep_P6_B200")[payload]["four_nodes_32"] * 1e9
+    nbytes = float(payload.removesuffix("GiB")) * 2**30
+    cluster = cluster_of(Setup(gpu="B200-180GB", n=32, gpus_per_node=8, link="EFA-v4"))
+    assert cluster.link == "EFA-v4"
+    ours = bus_bandwidth(nbytes, cluster)
+    assert ours == pytest.approx(measured, rel=0.12)
+    # one port of the node's eight, 50 GB/s, would be off by more than 5 x
+    assert min(ours, measured) > 300e9 > 5 * LINKS["EFA-v4"]["bandwidth"] / 8
 
 
 @pytest.mark.parametrize("link", LINKS)

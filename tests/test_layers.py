@@ -24,7 +24,19 @@ CORE = {
     "zerowidget.rows",
     "zerowidget.advice",
 }
-HEAVY = ("altair", "anywidget", "ipywidgets", "IPython", "numpy", "pandas", "torch", "traitlets")
+SHELL = {f"zerowidget.{name}" for name in ("text", "html", "picture", "export", "widget", "cli", "__main__")}
+CHARTS = ("zerowidget.charts", "zerowidget.look")  # modules, and packages with all that is in them
+HEAVY = (
+    "altair",
+    "anywidget",
+    "ipywidgets",
+    "IPython",
+    "numpy",
+    "pandas",
+    "torch",
+    "traitlets",
+    "vl_convert",
+)
 
 
 def name_of(path):
@@ -36,12 +48,32 @@ def name_of(path):
 FILES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def imports(module):
+def is_chart(module):
+    return any(module == name or module.startswith(f"{name}.") for name in CHARTS)
+
+
+def run_when_imported(node):
+    """The nodes below ``node`` that an import runs: no body of a function, nothing for type checkers alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            child = ast.Module(child.orelse, [])
+        yield child
+        yield from run_when_imported(child)
+
+
+def imports(module, nodes=ast.walk):
     """Full names of the modules that a module imports anywhere in its file, functions included."""
     path = FILES[module]
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    return imported(nodes(ast.parse(path.read_text(encoding="utf-8"))), package)
+
+
+def imported(nodes, package):
+    """Full names of the modules that import statements among ``nodes`` name."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -62,8 +94,43 @@ def test_relative_imports_are_followed():
     assert "zerowidget.words" in imports("zerowidget.specs")
 
 
+def test_what_a_function_imports_is_not_imported_with_its_module():
+    tree = ast.parse(
+        """
+import a
+if TYPE_CHECKING:
+    import for_types
+else:
+    import b
+try:
+    import c
+except ImportError:
+    from d import x
+class K:
+    import e
+    def method(self):
+        import in_a_method
+def function():
+    import in_a_function
+async def coroutine():
+    import in_a_coroutine
+if sys.platform:
+    import f
+"""
+    )
+    late = {"for_types", "in_a_method", "in_a_function", "in_a_coroutine"}
+    assert imported(run_when_imported(tree), []) == set("abcdef")
+    assert imported(ast.walk(tree), []) == set("abcdef") | late
+
+
 def test_every_core_module_is_there():
     assert set(FILES) >= CORE
+
+
+def test_every_module_has_its_place():
+    assert not {name for name in FILES if not is_chart(name)} - CORE - SHELL - {"zerowidget"}
+    assert not CORE & SHELL
+    assert not any(is_chart(name) for name in CORE | SHELL)
 
 
 @pytest.mark.parametrize("module", sorted(CORE))
@@ -87,6 +154,10 @@ def test_arrows_point_one_way(module):
     assert module not in reached
 
 
+BY_ITSELF = {"zerowidget", "zerowidget.widget", "zerowidget.__main__"}
+"""What a test of its own imports, or what runs when it is imported."""
+
+
 def loaded(code):
     """Top-level names of all modules that a fresh Python has after ``code``."""
     done = subprocess.run(
@@ -99,15 +170,29 @@ def loaded(code):
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 
+def foreign(module, nodes=ast.walk):
+    """What a module imports that is neither Python's nor the package's, by its top-level name."""
+    names = {name.partition(".")[0] for name in imports(module, nodes) - set(FILES)}
+    return names - set(sys.stdlib_module_names)
+
+
 @pytest.mark.parametrize("module", sorted(set(FILES) - {"zerowidget.widget"}))
-def test_only_the_widget_needs_more_than_python(module):
-    others = {name for name in imports(module) if name.partition(".")[0] not in sys.stdlib_module_names}
-    assert others <= set(FILES)
+def test_only_the_widget_is_imported_with_more_than_python(module):
+    assert foreign(module, run_when_imported) == set()
+
+
+@pytest.mark.parametrize("module", sorted(set(FILES) - {"zerowidget.widget"}))
+def test_only_functions_that_draw_need_altair_and_no_other_needs_anything(module):
+    assert foreign(module) <= ({"altair"} if is_chart(module) or module == "zerowidget.export" else set())
 
 
 @pytest.mark.parametrize(
     "code",
-    ["import zerowidget", "import zerowidget as z; z.explain(z.Setup(n=8))", "import zerowidget.cli"],
+    [
+        "import zerowidget",
+        "import zerowidget as z; z.advice(z.Setup(n=8))",
+        *(f"import {name}" for name in sorted(set(FILES) - CORE - BY_ITSELF)),
+    ],
 )
 def test_the_model_brings_nothing_but_python(code):
     before, after = loaded("pass"), loaded(code)

@@ -72,7 +72,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     package = ROOT / "src"
     data = {path.relative_to(package).as_posix() for path in package.glob("zerowidget/data/*.json")}
     assert data
-    assert names(wheel) >= {BUNDLE, "zerowidget/py.typed", *data}
+    assert names(wheel) >= {
+        BUNDLE,
+        BUNDLE.replace("widget.js", "standalone.js"),
+        "zerowidget/py.typed",
+        *data,
+    }
     outside = {name for name in names(wheel) if not re.match(r"zerowidget(-[\d.]+\.dist-info)?/", name)}
     assert outside == set()
 

@@ -8,7 +8,17 @@ import pytest
 
 from zerowidget import Setup
 from zerowidget.data import load
-from zerowidget.specs import FIELDS, GPUS, LINKS, RECIPES, cluster_of, options, parse_count, transformer_of
+from zerowidget.specs import (
+    FIELDS,
+    GPUS,
+    LINKS,
+    RECIPES,
+    cluster_of,
+    options,
+    parse_count,
+    shown,
+    transformer_of,
+)
 
 WORDS = load("words")
 NAN, INF = float("nan"), float("inf")
@@ -78,11 +88,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "rule", "shown"), BAD)
-def test_a_bad_value_is_refused_by_argument_rule_and_value(name, value, rule, shown):
+@pytest.mark.parametrize(("name", "value", "rule", "got"), BAD)
+def test_a_bad_value_is_refused_by_argument_rule_and_value(name, value, rule, got):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole text is compared
         Setup(**{name: value})
-    assert str(caught.value) == f"{name} must be {rule}, got {shown}"
+    assert str(caught.value) == f"{name} must be {rule}, got {got}"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +120,70 @@ def test_every_field_has_a_value_that_it_refuses():
 def test_a_number_beyond_floats_is_refused_like_any_other(name, value):
     with pytest.raises(ValueError, match=rf"^{name} must be at (most|least) \d+, got .{{1,60}}$"):
         Setup(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**21, 10**400, 10**5000, -(10**5000), Fraction(10**5000)],
+    ids=["10^21", "10^400", "10^5000", "-10^5000", "10^5000/1"],
+)
+@pytest.mark.parametrize(("name", "rule"), [("N", None), ("n", None), ("stage", STAGES), ("unit", UNITS)])
+def test_a_whole_number_too_long_to_print_is_told_in_words(name, rule, value):
+    # Python itself refuses to print more than 4300 digits
+    limits = "at least 1" if value < 0 else f"at most {FIELDS[name].get('max', 0):.0f}"
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole text is compared
+        Setup(**{name: value})
+    assert str(caught.value) == f"{name} must be {rule or limits}, got a number past all bounds"
+
+
+class Quarters(Fraction):
+    """A real number of a library of its own, with a repr of its own."""
+
+    def __repr__(self):
+        return f"Quarters({float(self) * 4})"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (2.5, "2.5"),
+        (1e17, "100000000000000000"),
+        (Fraction(5, 2), "2.5"),
+        (Fraction(-3), "-3"),
+        (Quarters(1, 4), "0.25"),
+        (Quarters(7), "7"),
+        (10**20, "100000000000000000000"),
+        (10**21, "a number past all bounds"),
+        (-(10**21), "a number past all bounds"),
+        (1e22, "1e+22"),
+        (NAN, "nan"),
+        (-INF, "-inf"),
+        (True, "True"),
+        ("7", "'7'"),
+        (None, "None"),
+    ],
+)
+def test_a_real_number_of_any_type_is_shown_plainly(value, text):
+    assert shown(value) == text
+
+
+def test_numpy_s_numbers_are_shown_plainly():
+    numpy = pytest.importorskip("numpy")
+    assert shown(numpy.float64(2.5)) == "2.5"
+    assert shown(numpy.float32(0.5)) == "0.5"
+    assert shown(numpy.int64(-3)) == "-3"
+    assert [shown(numpy.float64(value)) for value in (NAN, -INF, 1e22)] == ["nan", "-inf", "1e+22"]
+    with pytest.raises(ValueError, match=r"^n must be at least 1, got 0$"):
+        Setup(n=numpy.int64(0))
+    with pytest.raises(ValueError, match=r"^utilization must be at most 1, got 1\.5$"):
+        Setup(utilization=numpy.float64(1.5))
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 2), Quarters(1, 2)])
+def test_a_fraction_is_refused_as_any_number_is(value):
+    with pytest.raises(ValueError, match=r"^n must be a whole number, got 0\.5$"):
+        Setup(n=value)
 
 
 def test_a_long_value_is_cut_short():
@@ -281,6 +355,9 @@ def test_capacity_is_in_mebibytes():
         ("1.5G", 1.5e9),
         ("2k", 2000.0),
         ("1,000", 1000.0),
+        ("12,345,678.5", 12345678.5),
+        ("1,000K", 1e6),
+        ("7,500 M", 7.5e9),
         ("1_000_000", 1e6),
         ("64", 64.0),
         (".5M", 5e5),
@@ -290,6 +367,30 @@ def test_capacity_is_in_mebibytes():
 )
 def test_counts_are_read_as_people_write_them(text, value):
     assert parse_count(text) == value
+
+
+# "7,5" is seven and a half to half the world: to read 75 would be wrong for everyone
+@pytest.mark.parametrize(
+    "comma",
+    [
+        "7,5",
+        "7,5B",
+        "1,00",
+        ",100",
+        "1,0000",
+        "1000,000",
+        "1,,000",
+        "1,000,",
+        "1,2e3",
+        "1,e+5",
+        "1e5,000",
+        "1,000.5,000",
+    ],
+)
+def test_a_comma_that_parts_no_thousands_is_refused(comma):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole text is compared
+        parse_count(comma)
+    assert str(caught.value) == f"not a number: {comma!r}; write 7.5e9, 7.5B or 350M"
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,13 @@ def test_an_unknown_name_is_a_type_error_that_suggests_the_nearest():
         ZeroExplorer(stag=3)
 
 
+def test_fields_by_position_are_refused_with_an_example():
+    with pytest.raises(TypeError) as error:
+        ZeroExplorer(7.5e9, 64)
+    says = "fields are given by name, as in ZeroExplorer(N=7.5e9, n=64); got (7500000000.0, 64)"
+    assert str(error.value) == says
+
+
 def test_rules_over_several_fields_hold_too():
     with pytest.raises(traitlets.TraitError, match="layers x accumulation must be at most 16384"):
         ZeroExplorer(layers=1024, accumulation=32)

@@ -100,6 +100,12 @@ def test_a_label_has_three_figures(x, text):
         (1000.0, "1000"),
         (48340.4, "48340"),
         (1.0, "1.0"),
+        (0.0005, "0.001"),  # the double is a little more
+        (0.00049, "4.9e-4"),
+        (99999.4, "99999"),
+        (99999.5, "1e5"),
+        (123456.0, "1.2e5"),
+        (16e6, "1.6e7"),
     ],
 )
 def test_figures_beside_bars(x, text):
@@ -114,12 +120,35 @@ def test_figures_beside_bars(x, text):
         (1.2e11, "GiB", 1.2e11 / 2**30, "111.8 GiB"),
         (1.2e11, "GB", 120.0, "120.0 GB"),
         (1.875e9, "GiB", 1.875e9 / 2**30, "1.7 GiB"),
-        (16e15, "GB", 16e6, "16000000 GB"),
-        (0, "GB", 0.0, "0 GB"),
+        (48340 * 2**30, "GiB", 48340.0, "48340 GiB"),
     ],
 )
 def test_gib_is_2_to_the_30_and_gb_10_to_the_9(nbytes, unit, value, text):
     assert in_unit(float(nbytes), unit) == value
+    assert size(float(nbytes), unit) == text
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "unit", "text"),
+    [
+        # 0.0005 of the unit and 99999.5 of it are the bounds
+        (500_000, "GB", "0.001 GB"),
+        (499_999, "GB", "500 kB"),
+        (2**20, "GiB", "0.001 GiB"),  # a 1024th
+        (2**19, "GiB", "512 KiB"),  # a 2048th: 0.00049
+        (99_999_499_999_999, "GB", "99999 GB"),
+        (99_999_500_000_000, "GB", "100 TB"),
+        (99_999 * 2**30, "GiB", "99999 GiB"),
+        (100_000 * 2**30, "GiB", "97.7 TiB"),  # 100000 / 1024 = 97.66
+        (16e15, "GB", "16.0 PB"),
+        (16e16, "GB", "160 PB"),  # 1e16 parameters
+        (16e16, "GiB", "142 PiB"),  # 16e16 / 2^50 = 16e16 / 1.1259e15 = 142.1
+        (16, "GiB", "16 B"),
+        (0, "GiB", "0 B"),
+        (0, "GB", "0 B"),
+    ],
+)
+def test_a_size_that_cannot_be_read_in_its_unit_takes_another_of_the_family(nbytes, unit, text):
     assert size(float(nbytes), unit) == text
 
 

@@ -31,7 +31,7 @@ import { plain, say } from "./words.js";
 /**
  * @typedef {object} Link
  * @property {string} label
- * @property {string} [detail]
+ * @property {Record<string, string>} [detail]
  * @property {"inside" | "between"} scope
  * @property {number} bandwidth
  * @property {"gpu" | "node"} per
@@ -235,12 +235,26 @@ const SCALES = { K: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12 };
  * @param {string} text
  */
 export function parse_count(text, language = "en") {
-  let digits = text.trim().split(",").join("").split("_").join("").split(" ").join("");
+  let digits = text.trim().split("_").join("").split(" ").join("");
   const scale = SCALES[digits.slice(-1).toUpperCase()] ?? 1;
-  digits = scale === 1 ? digits : digits.slice(0, -1);
+  digits = without_commas(scale === 1 ? digits : digits.slice(0, -1));
   const value = /^[0-9.eE+-]+$/.test(digits) ? Number(digits) : Number.NaN;
   if (Number.isNaN(value)) throw new SetupError(say("error_count", language, { text: shown(text) }));
   return value * scale;
+}
+
+/**
+ * Thousands groups joined: "1,000" is "1000". A comma that is none stays, for "7,5" is not 75.
+ * @param {string} digits
+ */
+export function without_commas(digits) {
+  const [first, ...groups] = digits.split(".")[0].split(",");
+  const grouped =
+    groups.length > 0 &&
+    first.length >= 1 &&
+    first.length <= 3 &&
+    groups.every((group) => group.length === 3);
+  return grouped ? digits.split(",").join("") : digits;
 }
 
 /**
@@ -324,8 +338,8 @@ export function cluster_of(setup) {
   const gpu = GPUS[setup.gpu];
   const inside = gpu.link;
   const between = setup.link;
-  const share = LINKS[between].per === "node" ? setup.gpus_per_node : 1;
-  const across = LINKS[between].bandwidth / share;
+  const ports = LINKS[between].per === "gpu" ? setup.gpus_per_node : 1;
+  const across = LINKS[between].bandwidth * ports;
   const crossed = setup.n > setup.gpus_per_node && across < LINKS[inside].bandwidth;
   return {
     n: setup.n,

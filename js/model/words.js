@@ -90,7 +90,7 @@ export function significant(x) {
  * @param {number} x
  */
 export function amount(x) {
-  if (x < 0.0005) return exponential(x, 1);
+  if (x < 0.0005 || x >= 99999.5) return exponential(x, 1);
   return fixed(x, x >= 999.95 ? 0 : x >= 0.995 ? 1 : x >= 0.0995 ? 2 : 3);
 }
 
@@ -110,7 +110,8 @@ export function in_unit(nbytes, unit) {
  * @param {string} unit
  */
 export function size(nbytes, unit) {
-  return `${amount(in_unit(nbytes, unit))} ${unit}`;
+  const value = in_unit(nbytes, unit);
+  return value >= 0.0005 && value < 99999.5 ? `${amount(value)} ${unit}` : scaled_size(nbytes, unit);
 }
 
 /**

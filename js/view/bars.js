@@ -36,7 +36,7 @@ export function make_bars(view, id) {
   const limit = svg("text", { class: "limit-label", y: 12 });
   const chart = svg(
     "svg",
-    { class: "bars", tabindex: 0, role: "img" },
+    { class: "bars", tabindex: 0, role: "application", "aria-describedby": "bars-help" },
     hatches,
     band,
     edge,
@@ -47,7 +47,8 @@ export function make_bars(view, id) {
     limit,
     ring,
   );
-  const element = html("section", {}, html("header", {}, title, note, zoom), legend, chart);
+  const help = html("p", { class: "help", id: "bars-help" });
+  const element = html("section", {}, html("header", {}, title, note, zoom), legend, chart, help);
   const numbers = pool(figures, "text");
   const names = pool(labels, "text");
   /** @type {Segment[]} */
@@ -100,7 +101,7 @@ export function make_bars(view, id) {
     const x = (/** @type {number} */ nbytes) => left + ((right - left) * nbytes) / scale;
     const height = TOP + ROW * rows.length;
 
-    set(chart, { viewBox: `0 0 ${width} ${height}`, "aria-label": frame.said.headline });
+    set(chart, { viewBox: `0 0 ${width} ${height}`, "aria-label": say("bars_title", language) });
     const y = TOP + ROW * setup.stage;
     set(band, { d: `M-8 ${y}h${width + 16}v${ROW}h${-width - 16}z` });
     set(edge, { d: `M-8 ${y}v${ROW}` });
@@ -155,10 +156,16 @@ export function make_bars(view, id) {
 
     write(title, say("bars_title", language));
     write(note, say("bars_note", language));
+    write(help, say("bars_help", language));
     write(zoom, zoomed ? say("zoom_bars_off", language) : say("zoom_bars", language));
     set(zoom, { "aria-pressed": zoomed ? "true" : "false" });
     write_legend(setup);
-    mark();
+    if (focused) focus(find(focused.stage, focused.state), false); // what it says has changed
+  }
+
+  /** @param {number} stage @param {string} state */
+  function find(stage, state) {
+    return segments.find((segment) => segment.stage === stage && segment.state === state);
   }
 
   let legend_of = "";
@@ -168,19 +175,22 @@ export function make_bars(view, id) {
     if (legend_of === key) return;
     legend_of = key;
     const states = recipe_of(setup).states.map(([state]) => state);
-    const item = (/** @type {string} */ state, /** @type {string} */ kind) =>
+    const item = (/** @type {string} */ state) =>
       html(
         "li",
         {},
-        html("i", { class: `key ${kind}`, style: `--colour: var(--${state})` }),
+        html("i", {
+          class: hatched.includes(state) ? "key hatched" : "key",
+          style: `--colour: var(--${state})`,
+          "data-fill": hatched.includes(state) ? `url(#${id}-${state})` : false,
+        }),
         say(state, setup.language),
       );
-    const solid = states.map((state) => item(state, ""));
-    legend.replaceChildren(...solid, ...hatched.map((state) => item(state, "hatched")));
+    legend.replaceChildren(...[...states, ...hatched].map(item));
   }
 
   function mark() {
-    const segment = focused && segments.find((s) => s.stage === focused?.stage && s.state === focused?.state);
+    const segment = focused && find(focused.stage, focused.state);
     set(ring, { visibility: segment ? "visible" : "hidden" });
     if (!segment) return;
     const y = TOP + ROW * segment.stage + (ROW - BAR) / 2 - 1;
@@ -224,8 +234,13 @@ export function make_bars(view, id) {
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (/^[0-3]$/.test(event.key)) view.set({ stage: Number(event.key) });
-    else if (step) view.set({ stage: Math.max(0, Math.min(3, stage + step)) });
-    else if (along) {
+    else if (step) {
+      const next = Math.max(0, Math.min(frame.rows.length - 1, stage + step));
+      const state = focused?.state;
+      focus(undefined, false);
+      view.set({ stage: next });
+      if (state) focus(find(next, state), true);
+    } else if (along) {
       const mine = segments.filter((s) => s.stage === stage);
       const now = mine.findIndex((s) => s.state === focused?.state && s.stage === focused?.stage);
       focus(mine[Math.max(0, Math.min(mine.length - 1, now + along))], true);

@@ -70,21 +70,29 @@ function text_field(view, name) {
   });
   const error = html("span", { class: "error", role: "alert" });
   let typing = false;
+  /** @type {unknown} */
+  let refused; // the field's value when what was typed was refused
+  const clear = () => {
+    typing = false;
+    refused = undefined;
+    write(error, "");
+    set(input, { "aria-invalid": false });
+    input.value = text_of(name, view.setup()[name]);
+  };
   const apply = () => {
+    if (!typing) return; // Enter, then the change event that follows it
     const { language } = view.setup();
     try {
       const text = input.value.trim();
       const value = text === "" && FIELDS[name].optional ? null : parse_count(text, language);
       view.set({ [name]: check(name, value, language) });
-      typing = false;
     } catch (problem) {
       write(error, /** @type {Error} */ (problem).message);
       set(input, { "aria-invalid": "true" });
+      refused = view.setup()[name];
       return;
     }
-    write(error, "");
-    set(input, { "aria-invalid": false });
-    input.value = text_of(name, view.setup()[name]);
+    clear();
   };
   input.addEventListener("input", () => {
     typing = true;
@@ -93,11 +101,10 @@ function text_field(view, name) {
   input.addEventListener("keydown", (event) => {
     event.stopPropagation(); // notebooks and slides have keys of their own
     if (event.key === "Enter") apply();
-    if (event.key !== "Escape") return;
-    typing = false;
-    write(error, "");
-    set(input, { "aria-invalid": false });
-    input.value = text_of(name, view.setup()[name]);
+    if (event.key === "Escape") clear();
+  });
+  input.addEventListener("blur", () => {
+    if (typing && refused === undefined) clear(); // typed and taken back
   });
   return {
     input,
@@ -105,7 +112,8 @@ function text_field(view, name) {
     /** @param {Setup} setup */
     update(setup) {
       set(input, { placeholder: FIELDS[name].optional ? say("unknown", setup.language) : "" });
-      if (typing || input.getAttribute("aria-invalid")) return;
+      if (refused !== undefined && refused !== setup[name]) return clear(); // it was set elsewhere since
+      if (typing) return;
       const text = text_of(name, setup[name]);
       if (input.value !== text) input.value = text;
     },
@@ -126,7 +134,9 @@ function slider(view, name) {
     field.error,
   );
   range.addEventListener("input", () => view.set({ [name]: value(Number(range.value)) }, true));
-  range.addEventListener("change", () => view.settle());
+  // a drag that ends where it began makes no change event
+  for (const end of ["change", "pointerup", "pointercancel", "blur"])
+    range.addEventListener(end, () => view.settle());
   range.addEventListener("keydown", (event) => event.stopPropagation());
   return {
     element,
@@ -158,7 +168,7 @@ function number(view, name) {
 /** What an option is called. @param {Name} name @param {string} key @param {string} language @returns {string} */
 function option_text(name, key, language) {
   if (name === "gpu") return GPUS[key].label;
-  if (name === "link") return [LINKS[key].label, LINKS[key].detail].filter(Boolean).join(", ");
+  if (name === "link") return [LINKS[key].label, LINKS[key].detail?.[language]].filter(Boolean).join(", ");
   if (name === "recipe") return RECIPES[key].label[language];
   if (name === "language") return { en: "English", zh: "中文" }[key] ?? key;
   return key;
@@ -173,7 +183,7 @@ function choice(view, name) {
   select.addEventListener("change", () => view.set({ [name]: select.value }));
   select.addEventListener("keydown", (event) => event.stopPropagation());
   return {
-    element: html("div", { class: "control choice" }, html("label", {}, label, select)),
+    element: html("div", { class: `control choice ${name}` }, html("label", {}, label, select)),
     update(setup) {
       if (spoken !== setup.language) {
         spoken = setup.language;
@@ -232,8 +242,12 @@ function radios(view, name, id) {
   };
 }
 
-/** @param {View} view @param {string} id unique on the page */
-export function make_controls(view, id) {
+/**
+ * @param {View} view
+ * @param {string} id unique on the page
+ * @param {ReturnType<typeof import("./menu.js").make_menu>} menu
+ */
+export function make_controls(view, id, menu) {
   const row = ROW.map((name) => {
     if (name in SLIDERS) return slider(view, /** @type {keyof typeof SLIDERS} */ (name));
     return name === "gpu" ? choice(view, name) : radios(view, name, id);
@@ -253,7 +267,12 @@ export function make_controls(view, id) {
   const element = html(
     "div",
     { class: "controls" },
-    html("div", { class: "row" }, ...row.map((control) => control.element), button),
+    html(
+      "div",
+      { class: "row" },
+      ...row.map((control) => control.element),
+      html("div", { class: "handles" }, menu.button, button, menu.list),
+    ),
     panel,
   );
   /** @type {Setup | undefined} */
@@ -277,6 +296,7 @@ export function make_controls(view, id) {
       shown = setup;
       const text = say("more", setup.language);
       set(button, { "aria-label": text, title: text });
+      if (anew) menu.update(setup);
     },
   };
 }

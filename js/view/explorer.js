@@ -9,7 +9,9 @@ import { COLOURS, is_dark } from "./colours.js";
 import { make_controls } from "./controls.js";
 import { html, set, write } from "./dom.js";
 import { make_lanes } from "./lanes.js";
+import { make_menu } from "./menu.js";
 import { NARROW } from "./scale.js";
+import { make_story } from "./story.js";
 import STYLE from "./style.css";
 import { make_tooltip } from "./tooltip.js";
 import { make_headline, make_table, make_verdict } from "./verdict.js";
@@ -22,6 +24,8 @@ import { make_headline, make_table, make_verdict } from "./verdict.js";
  * @property {() => Record<string, any>} get the fields as they are now
  * @property {(changes: Record<string, any>) => void} set changes fields; tells the listeners
  * @property {(listener: () => void) => () => void} listen returns what ends it
+ * @property {import("./story.js").Story} [story]
+ * @property {() => string} [link] the page's address with the state in it
  */
 
 /**
@@ -39,6 +43,7 @@ import { make_headline, make_table, make_verdict } from "./verdict.js";
  * What the parts may ask of the whole.
  * @typedef {object} View
  * @property {() => Setup} setup
+ * @property {() => string} said the headline
  * @property {(changes: Record<string, any>, dragging?: boolean) => void} set
  * @property {() => void} settle a drag is over
  * @property {() => void} render
@@ -72,15 +77,19 @@ export function mount(element, host) {
   let asked = 0;
   /** @type {Setup} */
   let setup = make_setup({});
+  let headline = "";
+  let announced = ""; // what screen readers were told last; nothing at first
 
   /** @type {View} */
   const view = {
     setup: () => setup,
+    said: () => headline,
     set(changes, drags = false) {
       dragging = drags;
       but(setup, changes); // throws when the fields do not go together
       host.set(changes);
-      ask();
+      if (drags) ask();
+      else draw();
     },
     settle() {
       if (!dragging) return;
@@ -97,14 +106,20 @@ export function mount(element, host) {
       return { x: (box.left - outer.left + x * pixels) * ratio, top: down(top), bottom: down(bottom) };
     },
   };
+  const menu = make_menu(root, view, host.link);
   const parts = [
-    make_controls(view, id),
+    make_controls(view, id, menu),
     make_headline(),
     make_bars(view, id),
     make_lanes(view),
     make_verdict(),
   ];
   parts.push(make_table(() => view.render()));
+  if (host.story) parts.unshift(make_story(host.story));
+  // letters and digits are commands to a notebook: what is typed here is not meant for it
+  root.addEventListener("keydown", (event) => {
+    if (/^.$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
+  });
   root.append(failure, ...parts.map((part) => part.element), status);
 
   function draw() {
@@ -119,10 +134,14 @@ export function mount(element, host) {
     const steps = steps_of(setup);
     const rows = summary(setup, steps);
     const said = explain(setup, rows);
+    headline = said.headline;
     const frame = { setup, steps, rows, said, width, dragging };
     for (const part of parts) part.update(frame);
     set(root, { lang: setup.language });
-    if (!dragging) write(status, `${said.headline}. ${said.costs}`);
+    const news = `${said.headline}. ${said.costs}`;
+    if (dragging || news === announced) return;
+    if (announced) write(status, news);
+    announced = news;
   }
 
   function ask() {

@@ -40,7 +40,7 @@ export function make_lanes(view) {
   const ring = svg("rect", { class: "ring", rx: 2 });
   const chart = svg(
     "svg",
-    { class: "lanes", tabindex: 0, role: "img" },
+    { class: "lanes", tabindex: 0, role: "application", "aria-describedby": "lanes-help" },
     exposed,
     ...Object.values(paths),
     gathered,
@@ -56,7 +56,8 @@ export function make_lanes(view) {
   );
   const legend = html("ul", { class: "legend" });
   const buttons = html("span", { class: "buttons" }, ...zooms);
-  const element = html("section", {}, html("header", {}, title, note, buttons), chart, legend);
+  const help = html("p", { class: "help", id: "lanes-help" });
+  const element = html("section", {}, html("header", {}, title, note, buttons), chart, help, legend);
   const tick_labels = pool(marks, "text");
   const phase_labels = pool(phases, "text");
   const brackets = pool(phases, "path");
@@ -85,6 +86,7 @@ export function make_lanes(view) {
 
   /** @param {Frame} next */
   function update(next) {
+    const before = frame?.setup;
     frame = next;
     const { setup, width } = frame;
     const step = frame.steps[setup.stage];
@@ -96,8 +98,12 @@ export function make_lanes(view) {
     for (let index = 0; index < spans.length; index += 1) {
       (spans[index].op.stream === "compute" ? compute : network).push(index);
     }
-    if (focused !== undefined && focused >= spans.length) focused = undefined;
-    set(chart, { viewBox: `0 0 ${width} ${HEIGHT}`, "aria-label": frame.said.costs });
+    if (focused !== undefined && (before?.stage !== setup.stage || focused >= spans.length))
+      focus(undefined, false);
+    set(chart, {
+      viewBox: `0 0 ${width} ${HEIGHT}`,
+      "aria-label": say("time_title", setup.language, { stage: setup.stage }),
+    });
     draw_spans(compute, COMPUTE, COMPUTE_OPS);
     draw_spans(network, NETWORK, NETWORK_OPS);
     numbers.done();
@@ -106,7 +112,8 @@ export function make_lanes(view) {
     draw_axis();
     draw_phases();
     write_words(step);
-    mark();
+    if (focused === undefined) mark();
+    else focus(focused, false); // what it says has changed
   }
 
   /** @param {number[]} lane @param {{y: number, height: number}} place @param {string[]} ops */
@@ -131,7 +138,11 @@ export function make_lanes(view) {
       x2 = Math.min(x2, high);
       const wide = x2 - x1;
       const gap = wide > 3 ? 1 : wide > 1.5 ? 0.4 : 0;
-      drawn[op.op] += `M${round(x1)} ${middle}h${round(Math.max(wide - gap, 0.4))}`;
+      // thinner than a pixel it shades by its share, so that a dense lane shows its mix and its gaps
+      drawn[op.op] +=
+        wide < 1
+          ? `M${x1.toFixed(3)} ${middle}h${wide.toFixed(3)}`
+          : `M${round(x1)} ${middle}h${round(wide - gap)}`;
       if (wide > 15 && op.group && room > 0) {
         const text = op.group.slice(6);
         if (wide > 4 + 6.5 * text.length) {
@@ -151,8 +162,8 @@ export function make_lanes(view) {
     const bar = (/** @type {number} */ start, /** @type {number} */ stop) => {
       const x1 = Math.max(left(), x(start));
       const x2 = Math.min(right(), x(stop));
-      if (x2 - x1 > 0.05)
-        d += `M${x1.toFixed(1)} ${COMPUTE.y - 3}h${(x2 - x1).toFixed(1)}V${MEMORY.y - 5}H${x1.toFixed(1)}z`;
+      if (x2 > x1)
+        d += `M${x1.toFixed(2)} ${COMPUTE.y - 3}h${(x2 - x1).toFixed(2)}V${MEMORY.y - 5}H${x1.toFixed(2)}z`;
     };
     for (const index of compute) {
       const { start, end: stop } = spans[index];
@@ -165,7 +176,7 @@ export function make_lanes(view) {
 
   /** Bytes at the top of the memory lane: a power of two of layers, so that the axis keeps still. @param {import("../model/timeline.js").Step} step */
   function memory_top(step) {
-    const layer = Math.max(...step.live.map((live) => live.gathered + live.buckets), 0);
+    const layer = step.peak.gathered + step.peak.buckets;
     const unit = transformer_of(frame.setup).elements * 8;
     let top = unit;
     while (top < layer) top *= 2;
@@ -204,10 +215,10 @@ export function make_lanes(view) {
     const y = MEMORY.y + MEMORY.height + 4;
     let d = `M${left()} ${y}H${right()}`;
     const stop = scale * window[1];
-    ticks(from(), stop, frame.width < NARROW ? 4 : 9).forEach((time) => {
+    ticks(from(), stop, frame.width < NARROW ? 4 : 9).forEach((time, i) => {
       const at = Math.round(x(time));
       d += `M${at} ${y}v4`;
-      const text = tick_text(time, scale * (window[1] - window[0]));
+      const text = tick_text(time, scale * (window[1] - window[0]), i === 0);
       const anchor = at > right() - 24 ? "end" : "middle";
       write(tick_labels.next({ x: at, y: y + 17, "text-anchor": anchor }), text);
     });
@@ -268,6 +279,7 @@ export function make_lanes(view) {
       write(button, ["+", "−", "↔"][i]);
       set(button, { "aria-label": label, title: label, disabled: i > 0 && window[1] - window[0] === 1 });
     });
+    write(help, say("time_help", language));
     write_legend();
   }
 
@@ -441,11 +453,11 @@ export function make_lanes(view) {
   return { element, update };
 }
 
-/** A tick of an axis that spans `range` seconds. @param {number} time @param {number} range */
-function tick_text(time, range) {
+/** A tick of an axis that spans `range` seconds, with its unit if `named`. @param {number} time @param {number} range @param {boolean} named */
+function tick_text(time, range, named) {
   const [scale, unit] = range >= 2 ? [1, "s"] : range >= 2e-3 ? [1e3, "ms"] : [1e6, "µs"];
   const text = String(Number((time * scale).toPrecision(6)));
-  return time === 0 ? `0 ${unit}` : text;
+  return named ? `${text} ${unit}` : text;
 }
 
 /** What a span is, how long, what it waits for. @param {Frame} frame @param {number} index @returns {string[]} */

@@ -42,7 +42,7 @@ export function make_verdict() {
 export function make_table(render) {
   const summary = html("summary");
   const table = html("table");
-  const details = html("details", {}, summary, table);
+  const details = html("details", {}, summary, html("div", { class: "scroll" }, table));
   details.addEventListener("toggle", render);
   return {
     element: details,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .advice import advice, explain
+from .advice import advice
 from .memory import bytes_per_gpu
 from .rows import communication_rows, memory_rows, summary, timeline_rows
 from .specs import Setup
@@ -23,7 +23,6 @@ __all__ = [
     "advice",
     "bytes_per_gpu",
     "communication_rows",
-    "explain",
     "memory_rows",
     "summary",
     "timeline_rows",

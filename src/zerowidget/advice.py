@@ -11,7 +11,7 @@ from .systems import system_of
 from .words import amount, count, duration, exponential, in_unit, plain, say, size, trimmed
 
 
-def advice(setup: Setup, rows: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def advice(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """The lowest stage whose model states fit the GPU at rest, and why; ``rows``: the summary, if at hand.
 
     Keys: ``stage`` (None when none fits), ``capacity``, ``rest``, ``peak`` (bytes, of that stage or of stage
@@ -133,7 +133,7 @@ def movement(setup: Setup, row: dict[str, Any]) -> str:
     )
 
 
-def explain(setup: Setup, rows: list[dict[str, Any]] | None = None) -> dict[str, str]:
+def explain(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[str, str]:
     """The selected stage in words, in the setup's language; ``rows``: the summary, if at hand.
 
     Keys in reading order: headline, costs, formula, moves, fits.
@@ -145,7 +145,7 @@ def explain(setup: Setup, rows: list[dict[str, Any]] | None = None) -> dict[str,
         "costs": costs_text(setup, row),
         "formula": formula(setup, setup.stage),
         "moves": movement(setup, row),
-        "fits": advice(setup, rows)["text"],
+        "fits": advice(setup, rows=rows)["text"],
     }
 
 

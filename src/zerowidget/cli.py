@@ -20,19 +20,19 @@ class Parser(argparse.ArgumentParser):
 
     def _get_formatter(self) -> argparse.HelpFormatter:
         # a width of its own: to ask for the terminal's takes longer than all the arithmetic
-        return argparse.HelpFormatter(self.prog, width=100)
+        return argparse.RawDescriptionHelpFormatter(self.prog, width=100)
 
     def error(self, message: str) -> NoReturn:
         """Print ``message`` and leave."""
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-def number(text: str) -> float | str:
-    """A count as people write it; what is no number goes on, for the field to refuse it by name."""
+def number(text: str) -> float:
+    """A count as people write it."""
     try:
         return parse_count(text)
-    except ValueError:
-        return text
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def rule_text(name: str) -> str:
@@ -44,29 +44,95 @@ def rule_text(name: str) -> str:
     return f"{plain(rule['min'])} to {plain(rule['max'])} (default {default})"
 
 
-def parser() -> Parser:
-    """The command line: N and n by position, every other field of a setup as an option."""
+def parser(name: str) -> Parser:
+    """The command line: N and n by position, every other field as an option, then the command's own."""
     command = Parser(
-        prog="zerowidget",
-        description="What each ZeRO stage keeps on a GPU, what it communicates, and which one to choose.",
-        epilog="example: zerowidget 7.5e9 64 --gpu A100-40GB --layers 36 --stage 2",
+        prog=f"zerowidget {name}".strip(),
+        description=COMMANDS[name][0],
+        epilog=EPILOG if not name else None,
         allow_abbrev=False,
     )
     command.add_argument("N", type=number, help="parameters: 7.5e9, 7.5B, 350M")
     command.add_argument("n", type=number, help="GPUs, the data-parallel degree")
-    for name, rule in FIELDS.items():
-        if name in ("N", "n"):
+    for field, rule in FIELDS.items():
+        if field in ("N", "n"):
             continue
-        label = say("recompute_field" if name == "recompute" else name, "en")
-        flag = f"--{name.replace('_', '-')}"
+        label = say("recompute_field" if field == "recompute" else field, "en")
+        flag = f"--{field.replace('_', '-')}"
         if rule["type"] == "bool":
             command.add_argument(flag, action="store_true", help=label)
             continue
-        kind: Any = number if rule["type"] != "choice" or name == "stage" else str
-        command.add_argument(flag, type=kind, metavar="X", help=f"{label}: {rule_text(name)}")
-    command.add_argument("--json", action="store_true", help="setup, summary, rows and advice as JSON")
-    command.add_argument("--version", action="store_true", help="print the version and leave")
+        kind: Any = number if rule["type"] != "choice" or field == "stage" else str
+        command.add_argument(flag, type=kind, metavar="X", help=f"{label}: {rule_text(field)}")
+    if name == "save":
+        command.add_argument(
+            "-o", "--output", metavar="FILE", required=True, help="file; its suffix says what to write"
+        )
+        command.add_argument(
+            "--chart",
+            metavar="X",
+            default="memory",
+            help="memory, timeline, scaling, ladder or matrix (default memory)",
+        )
+        command.add_argument(
+            "--theme", metavar="X", default="light", help="light, dark or print (default light)"
+        )
+        command.add_argument(
+            "--size", metavar="X", default="screen", help="screen, slide or paper (default screen)"
+        )
+    elif name == "embed":
+        command.add_argument("--page", action="store_true", help="a whole page instead of a fragment of one")
+        command.add_argument(
+            "--no-script", action="store_true", help="for a page that holds another fragment already"
+        )
+        command.add_argument(
+            "--steps", metavar="JSON", help='a story: \'[{"stage": 0}, {"stage": 1, "n": 64}]\''
+        )
+    else:
+        command.add_argument("--json", action="store_true", help="setup, summary, rows and advice as JSON")
+        command.add_argument("--version", action="store_true", help="print the version and leave")
     return command
+
+
+def print_numbers(setup: Setup, given: dict[str, Any]) -> str:
+    """The default command."""
+    return as_json(setup) if given["json"] else as_text(setup)
+
+
+def print_embed(setup: Setup, given: dict[str, Any]) -> str:
+    """``zerowidget embed``: the live picture as HTML."""
+    from .html import fragment, to_html
+
+    try:
+        steps = json.loads(given["steps"] or "[]")
+        if given["page"]:
+            return to_html(setup, steps=steps)
+        return fragment(setup, steps=steps, script=not given["no_script"])
+    except (json.JSONDecodeError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"steps must be a JSON list of objects with fields, got {given['steps']!r}: {error}"
+        ) from None
+
+
+def save_file(setup: Setup, given: dict[str, Any]) -> str:
+    """``zerowidget save``: the picture or its numbers as a file; says where it is."""
+    from .export import save
+
+    return str(save(setup, given["output"], chart=given["chart"], theme=given["theme"], size=given["size"]))
+
+
+COMMANDS = {
+    "": (
+        "What each ZeRO stage keeps on a GPU, what it communicates, and which one to choose.",
+        print_numbers,
+    ),
+    "embed": ("Print the live picture as HTML to include in a page or a deck of slides.", print_embed),
+    "save": ("Write a chart, the live page or the rows: .svg .png .pdf .html .vl.json .json .csv", save_file),
+}
+EPILOG = """\
+example: zerowidget 7.5e9 64 --gpu A100-40GB --layers 36 --stage 2
+also:    zerowidget embed 7.5e9 64 > explorer.html    the live picture, to include in slides
+         zerowidget save 7.5e9 64 -o memory.pdf       a chart or the rows as a file"""
 
 
 def as_json(setup: Setup) -> str:
@@ -78,7 +144,7 @@ def as_json(setup: Setup) -> str:
         "summary": rows,
         "memory": memory_rows(setup, steps),
         "communication": communication_rows(setup),
-        "advice": advice(setup, rows),
+        "advice": advice(setup, rows=rows),
     }
     return json.dumps(content, ensure_ascii=False, indent=2)
 
@@ -91,18 +157,22 @@ def main(arguments: list[str] | None = None) -> int:
 
         print(version("zerowidget"))
         return 0
-    command = parser()
-    given = vars(command.parse_args(words))
-    json_wanted = given.pop("json")
-    del given["version"]
+    name = words[0] if words and words[0] in COMMANDS else ""
+    command = parser(name)
+    given = vars(command.parse_args(words[1:] if name else words))
+    fields = {field: given.pop(field) for field in FIELDS}
     try:
-        setup = Setup(**{name: value for name, value in given.items() if value is not None})
-    except ValueError as error:
+        setup = Setup(**{field: value for field, value in fields.items() if value is not None})
+        text = COMMANDS[name][1](setup, given)
+    except (ValueError, OSError, ImportError) as error:
         command.error(str(error))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without × prints ?, not a traceback
     try:
-        print(as_json(setup) if json_wanted else as_text(setup), flush=True)
+        print(text, flush=True)
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        command.exit(1, f"{command.prog}: {error.strerror}\n")
     return 0

@@ -32,8 +32,10 @@ def options(name: str) -> list[Any]:
 
 def shown(value: object) -> str:
     """A value as an error prints it."""
-    if isinstance(value, float) and math.isfinite(value) and abs(value) < 1e21:
-        return plain(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and -1e21 < value < 1e21:
+        return plain(float(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "a number past all bounds"
     return repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
 
 
@@ -154,15 +156,22 @@ def parse_count(text: str, language: str = "en") -> float:
 
     Raises ValueError when the text is no number.
     """
-    digits = text.strip().replace(",", "").replace("_", "").replace(" ", "")
+    digits = text.strip().replace("_", "").replace(" ", "")
     scale = {"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}.get(digits[-1:].upper(), 1.0)
-    digits = digits if scale == 1.0 else digits[:-1]
+    digits = without_commas(digits if scale == 1.0 else digits[:-1])
     if not digits or digits.strip("0123456789.eE+-"):
         raise ValueError(say("error_count", language, text=shown(text)))
     try:
         return float(digits) * scale
     except ValueError:
         raise ValueError(say("error_count", language, text=shown(text))) from None
+
+
+def without_commas(digits: str) -> str:
+    """Thousands groups joined: '1,000' -> '1000'. A comma that is none stays, for '7,5' is not 75."""
+    first, *groups = digits.partition(".")[0].split(",")
+    grouped = groups and 1 <= len(first) <= 3 and all(len(group) == 3 for group in groups)
+    return digits.replace(",", "") if grouped else digits
 
 
 def total(values: list[float]) -> float:
@@ -233,12 +242,16 @@ def transformer_of(setup: Setup) -> Transformer:
 
 
 def cluster_of(setup: Setup) -> Cluster:
-    """The GPU, and the slowest link that a ring over all n ranks crosses."""
+    """The GPU, and the slowest link that a ring over all n ranks crosses.
+
+    Of the GPUs of a node only one sends to the next node on any one ring, and NCCL lays as many rings as it
+    takes to use every network port: between nodes a rank gets what all ports of its node carry together.
+    """
     gpu = GPUS[setup.gpu]
     inside = gpu["link"]
     between = setup.link
-    share = float(setup.gpus_per_node) if LINKS[between]["per"] == "node" else 1.0
-    across = LINKS[between]["bandwidth"] / share
+    ports = float(setup.gpus_per_node) if LINKS[between]["per"] == "gpu" else 1.0
+    across = LINKS[between]["bandwidth"] * ports
     crossed = setup.n > setup.gpus_per_node and across < LINKS[inside]["bandwidth"]
     link = between if crossed else inside
     return Cluster(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import anywidget
 import traitlets
 
 from .advice import advice, explain
+from .html import Slide, frame, numbers_table, to_html
 from .rows import communication_rows, memory_rows, summary, timeline_rows
 from .specs import FIELDS, Setup, check, unknown
 from .text import as_text, headline
@@ -68,7 +70,9 @@ class ZeroExplorer(anywidget.AnyWidget):
     unit = Field("unit")
     language = Field("language")
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, *values: Any, **fields: Any) -> None:
+        if values:
+            raise TypeError(f"fields are given by name, as in ZeroExplorer(N=7.5e9, n=64); got {values!r}")
         for name in fields:
             if not self.has_trait(name):
                 raise unknown(name)
@@ -113,11 +117,29 @@ class ZeroExplorer(anywidget.AnyWidget):
         setup = self.setup if language is None else self.setup.but(language=language)
         return "\n".join(explain(setup).values())
 
+    def to_html(self, **options: Any) -> str:
+        """The live picture as a page of its own, without kernel or network; see ``html.to_html``."""
+        return to_html(self.setup, **options)
+
+    def slide(self, height: int = 800, steps: Sequence[Mapping[str, Any]] | None = None) -> Slide:
+        """A cell's output that stays alive in slides and pages made of the notebook, without a kernel.
+
+        ``height``: pixels. ``steps``: a story, each step the fields that change in it: buttons and the keys
+        of a presenter walk through it.
+
+        >>> ZeroExplorer().slide(steps=[dict(stage=0), dict(stage=1, n=64)])  # doctest: +ELLIPSIS
+        <zerowidget slide, ... characters of HTML>
+        """
+        return Slide(self.setup, height=height, steps=steps)
+
     def __repr__(self) -> str:
         return f"ZeroExplorer{headline(self.setup)}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        # the widget's own view comes first everywhere; the rest is for where there is no kernel or no widget:
+        # the table of numbers survives sanitisers, the frame after it is alive
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
+            bundle[0]["text/html"] = numbers_table(self.setup) + frame(self.setup)
             bundle[0]["text/plain"] = as_text(self.setup)
         return bundle

@@ -57,7 +57,7 @@ def significant(x: float) -> str:
 
 def amount(x: float) -> str:
     """A figure beside a bar, in one unit for all bars: 111.8, 1.7, 0.36, 0.004, 2.5e-7."""
-    if x < 0.0005:
+    if x < 0.0005 or x >= 99999.5:
         return exponential(x, 1)
     return fixed(x, 0 if x >= 999.95 else 1 if x >= 0.995 else 2 if x >= 0.0995 else 3)
 
@@ -69,8 +69,9 @@ def in_unit(nbytes: float, unit: str) -> float:
 
 
 def size(nbytes: float, unit: str) -> str:
-    """Bytes in the unit asked for: size(1.2e11, 'GiB') -> '111.8 GiB'."""
-    return f"{amount(in_unit(nbytes, unit))} {unit}"
+    """Bytes in the unit asked for, size(1.2e11, 'GiB') -> '111.8 GiB', while that can be read."""
+    value = in_unit(nbytes, unit)
+    return f"{amount(value)} {unit}" if 0.0005 <= value < 99999.5 else scaled_size(nbytes, unit)
 
 
 def scaled_size(nbytes: float, unit: str) -> str:

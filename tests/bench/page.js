@@ -8,6 +8,7 @@ import { COLOURS } from "../../js/view/colours.js";
 import { make_controls } from "../../js/view/controls.js";
 import { html, pool, set, svg } from "../../js/view/dom.js";
 import { make_lanes } from "../../js/view/lanes.js";
+import { make_menu } from "../../js/view/menu.js";
 import STYLE from "../../js/view/style.css";
 import { make_headline, make_verdict } from "../../js/view/verdict.js";
 
@@ -43,9 +44,17 @@ function make_rects() {
 function build(lanes) {
   let setup = make_setup({});
   const tooltip = { show() {}, hide() {} };
-  const view = { setup: () => setup, set() {}, settle() {}, render() {}, tooltip, place: () => ({}) };
+  const view = {
+    setup: () => setup,
+    said: () => "",
+    set() {},
+    settle() {},
+    render() {},
+    tooltip,
+    place: () => ({}),
+  };
   const parts = [
-    make_controls(view, "bench"),
+    make_controls(view, "bench", make_menu(document.body, view)),
     make_headline(),
     make_bars(view, "bench"),
     lanes(view),

@@ -1,0 +1,146 @@
+// What is on screen as one SVG that stands alone: shapes with their styles written out, words as text.
+
+import { svg } from "./dom.js";
+
+/** Properties that a shape or a text cannot do without once its style sheet is gone. */
+const SHAPE = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "visibility"];
+const TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
+const MARGIN = 8;
+
+/**
+ * Everything of `root` but controls and buttons.
+ * @param {HTMLElement} root as it is drawn now
+ * @param {string} title
+ * @returns {SVGSVGElement}
+ */
+export function snapshot(root, title) {
+  const frame = root.getBoundingClientRect();
+  const scale = frame.width > 0 ? root.clientWidth / frame.width : 1; // slides are scaled
+  const parts = [...root.children].filter((part) => part.matches(".headline, section, .verdict"));
+  const top = parts[0].getBoundingClientRect().top;
+  const bottom = (parts.at(-1) ?? parts[0]).getBoundingClientRect().bottom;
+  const x = (/** @type {number} */ at) => tenth((at - frame.left) * scale);
+  const y = (/** @type {number} */ at) => tenth((at - top) * scale + MARGIN);
+  const width = Math.ceil(frame.width * scale);
+  const height = Math.ceil((bottom - top) * scale + 2 * MARGIN);
+  const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, svg("title", {}, title));
+  picture.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  picture.append(svg("rect", { width, height, fill: ground_of(root) }));
+  for (const part of parts) {
+    for (const key of part.querySelectorAll("i.key")) picture.append(swatch(key, x, y, scale));
+    for (const chart of part.querySelectorAll("svg")) {
+      const box = chart.getBoundingClientRect();
+      const copy = /** @type {SVGSVGElement} */ (frozen(chart));
+      const size = { x: x(box.left), y: y(box.top), width: box.width * scale, height: box.height * scale };
+      for (const [name, value] of Object.entries(size)) copy.setAttribute(name, String(tenth(value)));
+      copy.setAttribute("overflow", "visible");
+      picture.append(copy);
+    }
+    for (const line of lines_of(part)) {
+      const text = svg("text", { x: x(line.left), y: y(line.bottom) }, line.text);
+      write_out(line.element, text, [...TEXT, "color"]);
+      // the base line, from a box that ends with the descenders
+      const size = Number.parseFloat(getComputedStyle(line.element).fontSize);
+      text.setAttribute("y", String(tenth(Number(text.getAttribute("y")) - 0.22 * size)));
+      picture.append(text);
+    }
+  }
+  return picture;
+}
+
+/** @param {number} value */
+function tenth(value) {
+  return Math.round(value * 10) / 10;
+}
+
+/** The colour that the picture stands on. @param {Element} root */
+function ground_of(root) {
+  const probe = document.createElement("i");
+  probe.style.color = "var(--ground)";
+  root.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}
+
+/**
+ * Copies computed values from `element` to attributes of `copy`.
+ * @param {Element} element
+ * @param {Element} copy
+ * @param {string[]} names
+ */
+function write_out(element, copy, names) {
+  const style = getComputedStyle(element);
+  for (const name of names) {
+    const value = style.getPropertyValue(name);
+    copy.setAttribute(name === "color" ? "fill" : name, value.replace(/url\("(#[^"]+)"\)/, "url($1)"));
+  }
+}
+
+/** A copy of an SVG element, what is hidden left out, that needs no style sheet. @param {Element} element @returns {Element} */
+function frozen(element) {
+  const copy = /** @type {Element} */ (element.cloneNode(false));
+  for (const name of ["style", "class", "tabindex", "role", "aria-label", "data-state"])
+    copy.removeAttribute(name);
+  if (element instanceof SVGGeometryElement) write_out(element, copy, SHAPE);
+  if (element instanceof SVGTextElement) {
+    write_out(element, copy, [...TEXT, "fill"]);
+    copy.textContent = element.textContent;
+    return copy;
+  }
+  for (const child of element.children) {
+    const style = getComputedStyle(child);
+    const drawn = child instanceof SVGDefsElement || child.closest("defs") || style.display !== "none";
+    if (drawn && style.visibility !== "hidden") copy.append(frozen(child));
+  }
+  return copy;
+}
+
+/**
+ * @param {Element} key the square before a legend's word
+ * @param {(at: number) => number} x
+ * @param {(at: number) => number} y
+ * @param {number} scale
+ */
+function swatch(key, x, y, scale) {
+  const box = key.getBoundingClientRect();
+  const size = tenth(box.width * scale);
+  const style = getComputedStyle(key);
+  const colour = style.getPropertyValue("--colour") || style.backgroundColor;
+  const probe = document.createElement("i");
+  probe.style.color = colour;
+  key.append(probe);
+  const fill = key.getAttribute("data-fill") ?? getComputedStyle(probe).color;
+  probe.remove();
+  return svg("rect", { x: x(box.left), y: y(box.top), width: size, height: size, rx: 2, fill });
+}
+
+/**
+ * The lines of text of an HTML part, where the browser broke them.
+ * @param {Element} part
+ */
+function lines_of(part) {
+  /** @type {{text: string, left: number, bottom: number, element: Element}[]} */
+  const lines = [];
+  const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!element || element.closest("svg, button") || !node.textContent?.trim()) continue;
+    const words = node.textContent.split(/(?<=\s)|(?<=[\u3000-\u9fff\uff00-\uffef])/);
+    let at = 0;
+    let last = null;
+    for (const word of words) {
+      range.setStart(node, at);
+      at += word.length;
+      range.setEnd(node, at);
+      const box = range.getBoundingClientRect();
+      if (last && Math.abs(last.bottom - box.bottom) < 2) last.text += word;
+      else {
+        last = { text: word, left: box.left, bottom: box.bottom, element };
+        lines.push(last);
+      }
+    }
+  }
+  return lines;
+}
