@@ -292,9 +292,9 @@ def good_vectors() -> list[Any]:
 
 COUNTS = """
 7.5e9 7.5B 70b 350M 1,000 1_000 1.5T 2G 2g 0 0.5 .5 5. 5.e3 +5 -5 1e+3 1E3 1e-3 -0 0b 0.1B 1.1T 007 7.3e-320
-1e400 1e308T
+1e400 1e308T 12,345,678.5 1,000K 7,500,000,000 -1,000
 """
-NO_COUNTS = "B seven 7.5BB 1x2 0x10 nan inf Infinity e5 1e . --5 1e5.5 5- ٣ 7,5,B! 1e5M- it's"
+NO_COUNTS = "B seven 7.5BB 1x2 0x10 nan inf Infinity e5 1e . --5 1e5.5 5- ٣ 7,5,B! 1e5M- it's 7,5 7,5B 1,00 ,100 1,0000 1,,000 1,000,"
 
 
 def count_vectors() -> list[Any]:

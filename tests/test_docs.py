@@ -27,9 +27,10 @@ def blocks(language):
     return found
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python_in_the_docs_runs_and_says_what_its_comments_say(code):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_in_the_docs_runs_and_says_what_its_comments_say(page):
     names = {}
+    code = "".join(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
     for line in code.splitlines(keepends=True):
         expression, _, comment = line.partition("  # ")
         if comment and not line.startswith((" ", "from", "import")):

@@ -248,13 +248,10 @@ export function parse_count(text, language = "en") {
  * @param {string} digits
  */
 export function without_commas(digits) {
-  const [first, ...groups] = digits.split(".")[0].split(",");
-  const grouped =
-    groups.length > 0 &&
-    first.length >= 1 &&
-    first.length <= 3 &&
-    groups.every((group) => group.length === 3);
-  return grouped ? digits.split(",").join("") : digits;
+  const [whole, ...rest] = digits.split(".");
+  const [first, ...groups] = whole.split(",");
+  const grouped = /^[+-]*\d{1,3}$/.test(first) && groups.every((group) => /^\d{3}$/.test(group));
+  return grouped ? [[first, ...groups].join(""), ...rest].join(".") : digits;
 }
 
 /**

@@ -149,30 +149,40 @@ def as_json(setup: Setup) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
-    if "--version" in words:
-        from importlib.metadata import version
-
-        print(version("zerowidget"))
-        return 0
-    name = words[0] if words and words[0] in COMMANDS else ""
-    command = parser(name)
-    given = vars(command.parse_args(words[1:] if name else words))
+def text_for(words: list[str], command: Parser, run: Any) -> str:
+    """What the command line prints; a user's mistake ends it with one line and exit code 2."""
+    given = vars(command.parse_args(words))
     fields = {field: given.pop(field) for field in FIELDS}
     try:
         setup = Setup(**{field: value for field, value in fields.items() if value is not None})
-        text = COMMANDS[name][1](setup, given)
+        text: str = run(setup, given)
     except (ValueError, OSError, ImportError) as error:
         command.error(str(error))
+    return text
+
+
+def version_text() -> str:
+    """The version of the installed package."""
+    from importlib.metadata import version
+
+    return version("zerowidget")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    name = words[0] if words and words[0] in COMMANDS else ""
+    command = parser(name)
+    if "--version" in words:
+        text = version_text()
+    else:
+        text = text_for(words[1:] if name else words, command, COMMANDS[name][1])
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without × prints ?, not a traceback
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        command.exit(1, f"{command.prog}: {error.strerror}\n")
+        if not isinstance(error, BrokenPipeError):  # `| head` has seen enough, a full disk has not
+            command.exit(1, f"{command.prog}: {error.strerror}\n")
     return 0

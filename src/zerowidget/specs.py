@@ -32,10 +32,10 @@ def options(name: str) -> list[Any]:
 
 def shown(value: object) -> str:
     """A value as an error prints it."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and -1e21 < value < 1e21:
-        return plain(float(value))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return "a number past all bounds"
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        if -1e21 < value < 1e21:
+            return plain(float(value))
+        return "a number past all bounds" if isinstance(value, numbers.Rational) else repr(float(value))
     return repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
 
 
@@ -169,9 +169,12 @@ def parse_count(text: str, language: str = "en") -> float:
 
 def without_commas(digits: str) -> str:
     """Thousands groups joined: '1,000' -> '1000'. A comma that is none stays, for '7,5' is not 75."""
-    first, *groups = digits.partition(".")[0].split(",")
-    grouped = groups and 1 <= len(first) <= 3 and all(len(group) == 3 for group in groups)
-    return digits.replace(",", "") if grouped else digits
+    whole, point, rest = digits.partition(".")
+    first, *groups = whole.split(",")
+    lead = first.lstrip("+-")
+    fits = lead.isdecimal() and len(lead) <= 3
+    grouped = fits and all(group.isdecimal() and len(group) == 3 for group in groups)
+    return "".join([first, *groups]) + point + rest if grouped else digits
 
 
 def total(values: list[float]) -> float:
