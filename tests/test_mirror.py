@@ -19,7 +19,7 @@ TWINS = {
 ONLY_PYTHON = {
     "unknown",  # the hint at the nearest field: only people who write Python mistype one
     # data, which JavaScript describes in JSDoc and writes as plain objects
-    *("Buffer", "Held", "Recipe", "Transformer", "Cluster", "Collective", "Span", "Live", "Step"),
+    *("Buffer", "Held", "Recipe", "Transformer", "Cluster", "Collective", "Layer", "Span", "Live", "Step"),
 }
 ONLY_JAVASCRIPT = {
     "SetupError",  # Python's ValueError

@@ -30,9 +30,9 @@ def options(name: str) -> list[Any]:
     return list({"gpus": GPUS, "recipes": RECIPES}[listed]) if isinstance(listed, str) else list(listed)
 
 
-def shown(value: object) -> str:
+def shown(value: Any) -> str:
     """A value as an error prints it."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if is_number(value):
         if -1e21 < value < 1e21:
             return plain(float(value))
         return "a number past all bounds" if isinstance(value, numbers.Rational) else repr(float(value))

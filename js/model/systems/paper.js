@@ -88,6 +88,75 @@ export function program(setup, stage) {
 }
 
 /**
+ * What one layer takes: seconds of compute, and bytes and seconds of its collectives.
+ * @typedef {object} Layer
+ * @property {number} elements
+ * @property {number} forward
+ * @property {number} backward
+ * @property {string} param_dtype
+ * @property {number} param_bytes
+ * @property {number} gather_seconds
+ * @property {string} grad_dtype
+ * @property {number} grad_bytes
+ * @property {Record<string, number>} reduce_seconds by op
+ */
+
+/**
+ * The one kind of layer there is.
+ * @param {Readonly<Setup>} setup
+ * @returns {Layer}
+ */
+export function layer_of(setup) {
+  const recipe = recipe_of(setup);
+  const transformer = transformer_of(setup);
+  const cluster = cluster_of(setup);
+  const param_bytes = bytes_of(recipe, "parameters") * transformer.elements;
+  const grad_bytes = bytes_of(recipe, "gradients") * transformer.elements;
+  return {
+    elements: transformer.elements,
+    forward: forward_seconds(transformer, cluster),
+    backward: backward_seconds(transformer, cluster),
+    param_dtype: recipe.param_dtype,
+    param_bytes,
+    gather_seconds: seconds("all_gather", param_bytes, cluster),
+    grad_dtype: recipe.grad_dtype,
+    grad_bytes,
+    reduce_seconds: {
+      all_reduce: seconds("all_reduce", grad_bytes, cluster),
+      reduce_scatter: seconds("reduce_scatter", grad_bytes, cluster),
+    },
+  };
+}
+
+/**
+ * The all-gather of a layer's parameters.
+ * @param {Layer} layer
+ * @param {string} group
+ * @param {string} phase
+ * @param {number[]} waits
+ * @param {Buffer | null} [takes]
+ */
+export function gather_op(layer, group, phase, waits, takes = null) {
+  const { elements, gather_seconds, param_dtype, param_bytes } = layer;
+  const op = "all_gather";
+  return make_op(op, group, phase, "comm", gather_seconds, waits, elements, param_dtype, param_bytes, takes);
+}
+
+/**
+ * The reduction of a layer's gradients, once its backward pass is over.
+ * @param {Layer} layer
+ * @param {string} op
+ * @param {string} group
+ * @param {number} backward
+ * @param {Buffer | null} gives
+ */
+export function reduce_op(layer, op, group, backward, gives) {
+  const { elements, grad_dtype: dtype, grad_bytes: size } = layer;
+  const length = layer.reduce_seconds[op];
+  return make_op(op, group, "backward", "comm", length, [backward], elements, dtype, size, null, gives);
+}
+
+/**
  * Stages 0-2: whole parameters. Gradients are reduced under the backward pass, and where the optimizer is
  * sharded the updated parameters are gathered after it.
  * @param {Readonly<Setup>} setup
@@ -95,72 +164,31 @@ export function program(setup, stage) {
  * @returns {Op[]}
  */
 export function replicated(setup, stage) {
-  const recipe = recipe_of(setup);
-  const transformer = transformer_of(setup);
-  const cluster = cluster_of(setup);
-  const { layers, elements } = transformer;
-  const forward = forward_seconds(transformer, cluster);
-  const backward = backward_seconds(transformer, cluster);
-  const grad_bytes = bytes_of(recipe, "gradients") * elements;
-  const param_bytes = bytes_of(recipe, "parameters") * elements;
+  const layer = layer_of(setup);
+  const { forward, backward } = layer;
   const reduce = COLLECTIVES[stage][0][1];
-  const reduce_seconds = seconds(reduce, grad_bytes, cluster);
   /** @type {Buffer | null} Whole until it is reduced. */
-  const bucket = stage === 2 && setup.n > 1 ? ["buckets", grad_bytes] : null;
-  const groups = groups_of(layers);
+  const bucket = stage === 2 && setup.n > 1 ? ["buckets", layer.grad_bytes] : null;
+  const groups = groups_of(setup.layers);
   /** @type {Op[]} */
   const ops = [];
   for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
     const reduces = setup.n > 1 && (stage === 2 || micro_step === setup.accumulation);
-    for (let layer = 0; layer < layers; layer += 1) {
-      ops.push(make_op("forward", groups[layer], "forward", "compute", forward));
+    for (let index = 0; index < setup.layers; index += 1) {
+      ops.push(make_op("forward", groups[index], "forward", "compute", forward));
     }
-    for (let layer = layers - 1; layer >= 0; layer -= 1) {
-      const group = groups[layer];
+    for (let index = setup.layers - 1; index >= 0; index -= 1) {
+      const group = groups[index];
       if (setup.recompute) ops.push(make_op("recompute", group, "backward", "compute", forward));
       ops.push(make_op("backward", group, "backward", "compute", backward, [], 0, "", 0, bucket));
-      if (reduces) {
-        const waits = [ops.length - 1];
-        const { grad_dtype } = recipe;
-        ops.push(
-          make_op(
-            reduce,
-            group,
-            "backward",
-            "comm",
-            reduce_seconds,
-            waits,
-            elements,
-            grad_dtype,
-            grad_bytes,
-            null,
-            bucket,
-          ),
-        );
-      }
+      if (reduces) ops.push(reduce_op(layer, reduce, group, ops.length - 1, bucket));
     }
   }
   const optimizer = ops.length;
-  const held = stage >= 1 ? setup.N / setup.n : setup.N;
-  ops.push(step_op(setup, held, [optimizer - 1]));
+  ops.push(step_op(setup, stage >= 1 ? setup.N / setup.n : setup.N, [optimizer - 1]));
   if (stage >= 1 && setup.n > 1) {
-    const gather_seconds = seconds("all_gather", param_bytes, cluster);
-    const { param_dtype } = recipe;
-    for (let layer = 0; layer < layers; layer += 1) {
-      const waits = [optimizer];
-      ops.push(
-        make_op(
-          "all_gather",
-          groups[layer],
-          "step",
-          "comm",
-          gather_seconds,
-          waits,
-          elements,
-          param_dtype,
-          param_bytes,
-        ),
-      );
+    for (let index = 0; index < setup.layers; index += 1) {
+      ops.push(gather_op(layer, groups[index], "step", [optimizer]));
     }
   }
   return ops;
@@ -174,28 +202,21 @@ export function replicated(setup, stage) {
  * @returns {Op[]}
  */
 export function gathering(setup) {
-  const recipe = recipe_of(setup);
-  const transformer = transformer_of(setup);
-  const cluster = cluster_of(setup);
-  const { param_dtype, grad_dtype } = recipe;
-  const { layers, elements } = transformer;
-  const forward = forward_seconds(transformer, cluster);
-  const backward = backward_seconds(transformer, cluster);
-  const grad_bytes = bytes_of(recipe, "gradients") * elements;
-  const param_bytes = bytes_of(recipe, "parameters") * elements;
-  const gather_seconds = seconds("all_gather", param_bytes, cluster);
-  const reduce_seconds = seconds("reduce_scatter", grad_bytes, cluster);
+  const layer = layer_of(setup);
+  const { forward, backward } = layer;
   const alone = setup.n === 1;
   /** @type {Buffer | null} */
-  const gathered = alone ? null : ["gathered", param_bytes];
+  const gathered = alone ? null : ["gathered", layer.param_bytes];
   /** @type {Buffer | null} */
-  const bucket = alone ? null : ["buckets", grad_bytes];
-  const groups = groups_of(layers);
+  const bucket = alone ? null : ["buckets", layer.grad_bytes];
+  const groups = groups_of(setup.layers);
   const uses = [];
   for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
-    for (let layer = 0; layer < layers; layer += 1) uses.push({ phase: "forward", group: groups[layer] });
-    for (let layer = layers - 1; layer >= 0; layer -= 1) {
-      uses.push({ phase: "backward", group: groups[layer] });
+    for (let index = 0; index < setup.layers; index += 1) {
+      uses.push({ phase: "forward", group: groups[index] });
+    }
+    for (let index = setup.layers - 1; index >= 0; index -= 1) {
+      uses.push({ phase: "backward", group: groups[index] });
     }
   }
   /** @type {Op[]} */
@@ -210,20 +231,7 @@ export function gathering(setup) {
       const before = gathers.length - setup.prefetch - 1; // the use that must be over, and its layer freed
       const waits = before >= 0 ? [computes[before]] : [];
       gathers.push(ops.length);
-      ops.push(
-        make_op(
-          "all_gather",
-          ahead.group,
-          ahead.phase,
-          "comm",
-          gather_seconds,
-          waits,
-          elements,
-          param_dtype,
-          param_bytes,
-          gathered,
-        ),
-      );
+      ops.push(gather_op(layer, ahead.group, ahead.phase, waits, gathered));
     }
     const { phase, group } = uses[use];
     const waits = alone ? [] : [gathers[use]];
@@ -235,24 +243,7 @@ export function gathering(setup) {
     if (setup.recompute) ops.push(make_op("recompute", group, phase, "compute", forward, waits));
     ops.push(make_op("backward", group, phase, "compute", backward, waits, 0, "", 0, bucket, gathered));
     computes.push(ops.length - 1);
-    if (!alone) {
-      const last = [ops.length - 1];
-      ops.push(
-        make_op(
-          "reduce_scatter",
-          group,
-          phase,
-          "comm",
-          reduce_seconds,
-          last,
-          elements,
-          grad_dtype,
-          grad_bytes,
-          null,
-          bucket,
-        ),
-      );
-    }
+    if (!alone) ops.push(reduce_op(layer, "reduce_scatter", group, ops.length - 1, bucket));
   }
   ops.push(step_op(setup, setup.N / setup.n, [ops.length - 1]));
   return ops;

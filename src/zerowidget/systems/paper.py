@@ -6,9 +6,11 @@ Plain data parallelism and stages 1-2 move 2N elements a step, stage 3 moves 3N 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..comms import seconds
 from ..compute import backward_seconds, forward_seconds, optimizer_seconds
-from ..program import Collective, Op
+from ..program import Buffer, Collective, Op
 from ..specs import Setup, cluster_of, recipe_of, transformer_of
 
 SHARDED_FROM = {"optimizer": 1, "gradients": 2, "parameters": 3}
@@ -61,50 +63,95 @@ def program(setup: Setup, stage: int) -> list[Op]:
     return gathering(setup) if stage == 3 else replicated(setup, stage)
 
 
+@dataclass(frozen=True)
+class Layer:
+    """What one layer takes: seconds of compute, and bytes and seconds of its collectives."""
+
+    elements: float
+    forward: float
+    backward: float
+    param_dtype: str
+    param_bytes: float
+    gather_seconds: float
+    grad_dtype: str
+    grad_bytes: float
+    reduce_seconds: dict[str, float]  # by op
+
+
+def layer_of(setup: Setup) -> Layer:
+    """The one kind of layer there is."""
+    recipe, transformer, cluster = recipe_of(setup), transformer_of(setup), cluster_of(setup)
+    param_bytes = recipe.bytes_of("parameters") * transformer.elements
+    grad_bytes = recipe.bytes_of("gradients") * transformer.elements
+    return Layer(
+        transformer.elements,
+        forward_seconds(transformer, cluster),
+        backward_seconds(transformer, cluster),
+        recipe.param_dtype,
+        param_bytes,
+        seconds("all_gather", param_bytes, cluster),
+        recipe.grad_dtype,
+        grad_bytes,
+        {op: seconds(op, grad_bytes, cluster) for op in ("all_reduce", "reduce_scatter")},
+    )
+
+
+def gather_op(
+    layer: Layer, group: str, phase: str, waits: tuple[int, ...], takes: Buffer | None = None
+) -> Op:
+    """The all-gather of a layer's parameters."""
+    op, size = "all_gather", layer.param_bytes
+    return Op(
+        op, group, phase, "comm", layer.gather_seconds, waits, layer.elements, layer.param_dtype, size, takes
+    )
+
+
+def reduce_op(layer: Layer, op: str, group: str, backward: int, gives: Buffer | None) -> Op:
+    """The reduction of a layer's gradients, once its backward pass is over."""
+    length, size = layer.reduce_seconds[op], layer.grad_bytes
+    return Op(
+        op,
+        group,
+        "backward",
+        "comm",
+        length,
+        (backward,),
+        layer.elements,
+        layer.grad_dtype,
+        size,
+        None,
+        gives,
+    )
+
+
 def replicated(setup: Setup, stage: int) -> list[Op]:
     """Stages 0-2: whole parameters.
 
     Gradients are reduced under the backward pass, and where the optimizer is sharded the updated parameters
     are gathered after it.
     """
-    recipe, transformer, cluster = recipe_of(setup), transformer_of(setup), cluster_of(setup)
-    layers, elements = transformer.layers, transformer.elements
-    forward = forward_seconds(transformer, cluster)
-    backward = backward_seconds(transformer, cluster)
-    grad_bytes = recipe.bytes_of("gradients") * elements
-    param_bytes = recipe.bytes_of("parameters") * elements
+    layer = layer_of(setup)
     reduce = COLLECTIVES[stage][0][1]
-    reduce_seconds = seconds(reduce, grad_bytes, cluster)
-    bucket = ("buckets", grad_bytes) if stage == 2 and setup.n > 1 else None  # whole until it is reduced
+    bucket = (
+        ("buckets", layer.grad_bytes) if stage == 2 and setup.n > 1 else None
+    )  # whole until it is reduced
+    groups = [f"layer {index}" for index in range(setup.layers)]
     ops: list[Op] = []
     for micro_step in range(1, setup.accumulation + 1):
         reduces = setup.n > 1 and (stage == 2 or micro_step == setup.accumulation)
-        for layer in range(layers):
-            ops.append(Op("forward", f"layer {layer}", "forward", "compute", forward))
-        for layer in range(layers - 1, -1, -1):
-            group = f"layer {layer}"
+        for group in groups:
+            ops.append(Op("forward", group, "forward", "compute", layer.forward))
+        for group in reversed(groups):
             if setup.recompute:
-                ops.append(Op("recompute", group, "backward", "compute", forward))
-            ops.append(Op("backward", group, "backward", "compute", backward, takes=bucket))
+                ops.append(Op("recompute", group, "backward", "compute", layer.forward))
+            ops.append(Op("backward", group, "backward", "compute", layer.backward, takes=bucket))
             if reduces:
-                ops.append(
-                    Op(
-                        reduce, group, "backward", "comm", reduce_seconds, (len(ops) - 1,),
-                        elements, recipe.grad_dtype, grad_bytes, gives=bucket,
-                    )
-                )  # fmt: skip
+                ops.append(reduce_op(layer, reduce, group, len(ops) - 1, bucket))
     optimizer = len(ops)
-    held = setup.N / setup.n if stage >= 1 else setup.N
-    ops.append(step_op(setup, held, (optimizer - 1,)))
+    ops.append(step_op(setup, setup.N / setup.n if stage >= 1 else setup.N, (optimizer - 1,)))
     if stage >= 1 and setup.n > 1:
-        gather_seconds = seconds("all_gather", param_bytes, cluster)
-        for layer in range(layers):
-            ops.append(
-                Op(
-                    "all_gather", f"layer {layer}", "step", "comm", gather_seconds, (optimizer,),
-                    elements, recipe.param_dtype, param_bytes,
-                )
-            )  # fmt: skip
+        for group in groups:
+            ops.append(gather_op(layer, group, "step", (optimizer,)))
     return ops
 
 
@@ -115,52 +162,37 @@ def gathering(setup: Setup) -> list[Op]:
     reduce-scattered after it. At most ``prefetch`` layers are gathered ahead of the one that computes; with
     none ahead nothing overlaps, the textbook schedule.
     """
-    recipe, transformer, cluster = recipe_of(setup), transformer_of(setup), cluster_of(setup)
-    layers, elements = transformer.layers, transformer.elements
-    forward = forward_seconds(transformer, cluster)
-    backward = backward_seconds(transformer, cluster)
-    grad_bytes = recipe.bytes_of("gradients") * elements
-    param_bytes = recipe.bytes_of("parameters") * elements
-    gather_seconds = seconds("all_gather", param_bytes, cluster)
-    reduce_seconds = seconds("reduce_scatter", grad_bytes, cluster)
+    layer = layer_of(setup)
     alone = setup.n == 1
-    gathered = None if alone else ("gathered", param_bytes)
-    bucket = None if alone else ("buckets", grad_bytes)
-    passes = [("forward", layer) for layer in range(layers)]
-    passes += [("backward", layer) for layer in range(layers - 1, -1, -1)]
+    gathered = None if alone else ("gathered", layer.param_bytes)
+    bucket = None if alone else ("buckets", layer.grad_bytes)
+    groups = [f"layer {index}" for index in range(setup.layers)]
+    passes = [("forward", group) for group in groups]
+    passes += [("backward", group) for group in reversed(groups)]
     uses = passes * setup.accumulation
     ops: list[Op] = []
     gathers: list[int] = []  # index of the all-gather of each use
     computes: list[int] = []  # index of the last compute of each use
-    for use, (phase, layer) in enumerate(uses):
+    for use, (phase, group) in enumerate(uses):
         while not alone and len(gathers) < min(use + 1 + setup.prefetch, len(uses)):
-            ahead_phase, ahead_layer = uses[len(gathers)]
+            ahead_phase, ahead = uses[len(gathers)]
             before = len(gathers) - setup.prefetch - 1  # the use that must be over, and its layer freed
             waits = (computes[before],) if before >= 0 else ()
             gathers.append(len(ops))
-            ops.append(
-                Op(
-                    "all_gather", f"layer {ahead_layer}", ahead_phase, "comm", gather_seconds, waits,
-                    elements, recipe.param_dtype, param_bytes, takes=gathered,
-                )
-            )  # fmt: skip
-        group = f"layer {layer}"
+            ops.append(gather_op(layer, ahead, ahead_phase, waits, gathered))
         waits = () if alone else (gathers[use],)
         if phase == "forward":
-            ops.append(Op("forward", group, phase, "compute", forward, waits, gives=gathered))
+            ops.append(Op("forward", group, phase, "compute", layer.forward, waits, gives=gathered))
             computes.append(len(ops) - 1)
             continue
         if setup.recompute:
-            ops.append(Op("recompute", group, phase, "compute", forward, waits))
-        ops.append(Op("backward", group, phase, "compute", backward, waits, takes=bucket, gives=gathered))
+            ops.append(Op("recompute", group, phase, "compute", layer.forward, waits))
+        ops.append(
+            Op("backward", group, phase, "compute", layer.backward, waits, takes=bucket, gives=gathered)
+        )
         computes.append(len(ops) - 1)
         if not alone:
-            ops.append(
-                Op(
-                    "reduce_scatter", group, phase, "comm", reduce_seconds, (len(ops) - 1,),
-                    elements, recipe.grad_dtype, grad_bytes, gives=bucket,
-                )
-            )  # fmt: skip
+            ops.append(reduce_op(layer, "reduce_scatter", group, len(ops) - 1, bucket))
     ops.append(step_op(setup, setup.N / setup.n, (len(ops) - 1,)))
     return ops
 
