@@ -17,7 +17,7 @@ from typing import Any
 from .charts import ladder_chart, matrix_chart, memory_chart, scaling_chart, timeline_chart
 from .charts.look import check_choice, look_of
 from .rows import communication_rows, memory_rows, steps_of, summary, timeline_rows
-from .specs import Setup, shown
+from .specs import Setup
 from .words import say
 
 CHARTS: dict[str, Callable[..., Any]] = {
@@ -102,15 +102,16 @@ def as_json(setup: Setup) -> str:
 
 def table_of(setup: Setup, chart: str) -> list[dict[str, Any]]:
     """The rows that stand behind a chart."""
-    tables = {"memory": memory_rows, "timeline": timeline_rows}
-    return tables.get(chart, summary)(setup)
+    if chart == "memory":
+        return memory_rows(setup)
+    return timeline_rows(setup) if chart == "timeline" else summary(setup)
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
-    """Rows as RFC 4180 has them, safe to open in a spreadsheet; None is an empty cell.
+    r"""Rows as RFC 4180 has them, safe to open in a spreadsheet; None is an empty cell.
 
     >>> as_csv([{"op": "=1+1", "nbytes": 2.0}])
-    "op,nbytes\\r\\n'=1+1,2.0\\r\\n"
+    "op,nbytes\r\n'=1+1,2.0\r\n"
     """
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\r\n")
@@ -129,9 +130,11 @@ def checked(path: str | os.PathLike[str]) -> tuple[Path, str]:
     """The file that is meant, links followed, and its kind; raises ValueError or OSError for none."""
 
     def refuse(kind: type[Exception], key: str, **values: object) -> Exception:
-        return kind(say("error", "en", name="path", rule=say(key, "en", **values), value=shown(name)))
+        return kind(say("error", "en", name="path", rule=say(key, "en", **values), value=repr(name)))
 
-    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    name: Any = path
+    if isinstance(path, os.PathLike):
+        name = os.fspath(path)
     if not isinstance(name, str) or "\0" in name:
         raise refuse(ValueError, "export_rule_path")
     suffix = next((ending for ending in SUFFIXES if name.lower().endswith(ending)), None)
@@ -159,5 +162,5 @@ def write(target: Path, content: bytes) -> None:
             made.unlink(missing_ok=True)
     except OSError as error:
         rule = say("export_rule_writable", "en", reason=error.strerror or str(error))
-        said = say("error", "en", name="path", rule=rule, value=shown(str(target)))
+        said = say("error", "en", name="path", rule=rule, value=repr(str(target)))
         raise type(error)(said) from None

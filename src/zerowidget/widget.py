@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
+from . import charts
 from .advice import advice, explain
+from .export import save
 from .html import Slide, frame, numbers_table, to_html
 from .rows import communication_rows, memory_rows, summary, timeline_rows
 from .specs import FIELDS, Setup, check, unknown
@@ -116,6 +119,34 @@ class ZeroExplorer(anywidget.AnyWidget):
         """The selected stage in words, the formula filled in; ``language`` is the trait's by default."""
         setup = self.setup if language is None else self.setup.but(language=language)
         return "\n".join(explain(setup).values())
+
+    def memory_chart(self, **look: str) -> Any:
+        """Bars of memory, a real Altair chart.
+
+        ``theme``: light, dark or print; ``size``: screen, slide or paper. Raises ValueError for any other,
+        and ImportError with the command that installs Altair.
+        """
+        return charts.memory_chart(self.setup, **look)
+
+    def timeline_chart(self, **look: str) -> Any:
+        """The step of the selected stage; see ``memory_chart`` for the look."""
+        return charts.timeline_chart(self.setup, **look)
+
+    def scaling_chart(self, **look: str) -> Any:
+        """Bytes per GPU against n, and the part of them that does not fall."""
+        return charts.scaling_chart(self.setup, **look)
+
+    def ladder_chart(self, **look: str) -> Any:
+        """Which shard sits on which GPU, stage by stage."""
+        return charts.ladder_chart(self.setup, **look)
+
+    def matrix_chart(self, **look: str) -> Any:
+        """The stages side by side, in words and numbers."""
+        return charts.matrix_chart(self.setup, **look)
+
+    def save(self, path: str | PathLike[str], **options: Any) -> Path:
+        """Write the picture or its numbers to a file, by its suffix; see ``export.save``."""
+        return save(self.setup, path, **options)
 
     def to_html(self, **options: Any) -> str:
         """The live picture as a page of its own, without kernel or network; see ``html.to_html``."""
