@@ -1,6 +1,8 @@
-"""Fixtures that show the widget: `open_widget` in a plain page, `lab` and `run_notebook` in JupyterLab."""
+"""Fixtures that show the widget: `open_widget` in a plain page, `lab` and `run_notebook` in JupyterLab, `start` in others."""
 
+import contextlib
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -9,8 +11,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,25 +48,47 @@ def open_widget(bundle_code: str) -> Callable[..., Any]:
     return open_widget
 
 
+JUPYTER = ["--no-browser", "--allow-root", "--port={port}", "--ServerApp.ip=127.0.0.1"]
+JUPYTER += ["--ServerApp.port_retries=0", "--ServerApp.root_dir={root}", "--IdentityProvider.token={token}"]
+
+
 @dataclass(frozen=True)
-class Lab:
-    """A running JupyterLab that serves the folder `root`."""
+class Server:
+    """A running server that serves the folder `root`; `environment` is what it was started with."""
 
     url: str
     token: str
     root: Path
+    environment: dict[str, str]
 
-    def address(self, name: str) -> str:
-        """Return the address of one document of `root`, in a fresh workspace."""
-        return f"{self.url}/doc/tree/{name}?token={self.token}&reset"
+    def address(self, place: str) -> str:
+        """Return the address of one of its pages."""
+        return f"{self.url}/{place}?token={self.token}"
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One JupyterLab for the whole run, which knows nothing of the user's own settings."""
-    home = tmp_path_factory.mktemp("lab")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    """Start servers for the whole run: `start("voila", ["--port={port}", "{root}/a.ipynb"], copies=[path])`.
+
+    They run as `python -m NAME`, know nothing of the user's own settings, and have copies of files in `{root}`;
+    `ready` is a page that is cheap to ask for.
+    """
+    with contextlib.ExitStack() as running:
+
+        def start(name: str, words: Sequence[str], ready: str = "", copies: Sequence[Path] = ()) -> Server:
+            return running.enter_context(_serve(tmp_path_factory.mktemp(name), name, words, ready, copies))
+
+        yield start
+
+
+@contextlib.contextmanager
+def _serve(
+    home: Path, name: str, words: Sequence[str], ready: str, copies: Sequence[Path]
+) -> Iterator[Server]:
     root = home / "notebooks"
     root.mkdir()
+    for path in copies:
+        shutil.copyfile(path, root / path.name)
     config = home / "config"
     (config / "labconfig").mkdir(parents=True)
     # Without an answer to its question about news, Lab covers the page with it.
@@ -73,14 +98,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    lab = Lab(f"http://127.0.0.1:{port}", secrets.token_hex(8), root)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}"]
-    command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={root}"]
-    command += [f"--IdentityProvider.token={lab.token}", "--LabApp.expose_app_in_browser=True"]
-    command += ["--LabApp.extension_manager=readonly"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("JUPYTER")}
+    environment = {
+        variable: value
+        for variable, value in os.environ.items()
+        if not variable.startswith(("JUPYTER", "MARIMO", "VOILA", "XDG_"))
+    }
     environment |= {
         "HOME": str(home),
+        "XDG_CONFIG_HOME": str(config),
         "IPYTHONDIR": str(home / "ipython"),
         "JUPYTER_CONFIG_DIR": str(config),
         "JUPYTER_DATA_DIR": str(home / "data"),
@@ -88,78 +113,127 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
     }
+    server = Server(f"http://127.0.0.1:{port}", secrets.token_hex(8), root, environment)
+    filled = [word.format(port=port, token=server.token, root=root) for word in words]
     log = home / "log.txt"
     with log.open("wb") as output:
-        server = subprocess.Popen(
-            command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        process = subprocess.Popen(
+            [sys.executable, "-m", name, *filled],
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
         )
     try:
-        _wait_for(lab, server, log)
-        yield lab
+        _wait_for(server.address(ready), process, log)
+        yield server
     finally:
-        _stop(server)
+        _stop(process)
+
+
+@pytest.fixture(scope="session")
+def lab(start: Callable[..., Server]) -> Server:
+    """One JupyterLab for the whole run."""
+    options = ["--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
+    return start("jupyterlab", [*JUPYTER, *options], ready="api/status")
+
+
+@pytest.fixture(scope="session")
+def notebook_7(start: Callable[..., Server]) -> Server:
+    """One Jupyter Notebook for the whole run."""
+    options = ["--JupyterNotebookApp.expose_app_in_browser=True"]
+    return start("notebook", [*JUPYTER, *options], ready="api/status")
 
 
 @pytest.fixture
-def run_notebook(lab: Lab) -> Callable[..., None]:
+def run_notebook(lab: Server) -> Callable[..., None]:
     """Open a notebook in Lab and run all of it: `run_notebook(page, path)`; a cell's error fails the test."""
-
-    def run_notebook(page: Any, path: Path, seconds: int = 120) -> None:
-        target = lab.root / path.name
-        if target != path:
-            shutil.copyfile(path, target)
-        page.goto(lab.address(path.name))
-        page.wait_for_function(
-            "window.jupyterapp?.shell.currentWidget?.sessionContext !== undefined", timeout=seconds * 1000
-        )
-        # By command, once the kernel is there: clicks and key presses get lost while Lab is starting.
-        errors = page.evaluate(
-            """async (seconds) => {
-              let step = "starting the kernel";
-              const run = async () => {
-                const notebook = jupyterapp.shell.currentWidget;
-                await notebook.context.ready;
-                await notebook.sessionContext.ready;
-                // Once in a while the first request to a new kernel is lost: ask until it answers.
-                const { kernel } = notebook.sessionContext.session;
-                for (let answered = false; !answered; ) {
-                  const answer = kernel.requestExecute({ code: "", silent: true, store_history: false }).done;
-                  const patience = new Promise((end) => setTimeout(end, 5000));
-                  answered = await Promise.race([answer.then(() => true, () => false), patience]);
-                }
-                step = "running the cells";
-                await jupyterapp.commands.execute("notebook:run-all-cells");
-                const cells = notebook.content.model.toJSON().cells;
-                return cells.flatMap((cell) => cell.outputs ?? [])
-                  .filter((output) => output.output_type === "error")
-                  .map((output) => `${output.ename}: ${output.evalue}`);
-              };
-              const late = new Promise((_, fail) =>
-                setTimeout(() => fail(new Error(`${step} took over ${seconds} s`)), seconds * 1000));
-              return Promise.race([run(), late]);
-            }""",
-            seconds,
-        )
-        assert errors == []
-
-    return run_notebook
+    return partial(_run_notebook, lab, "doc/tree")
 
 
-def _wait_for(lab: Lab, server: subprocess.Popen[bytes], log: Path, seconds: int = 120) -> None:
-    request = urllib.request.Request(f"{lab.url}/api/status", headers={"Authorization": f"token {lab.token}"})
+@pytest.fixture
+def run_in_notebook_7(notebook_7: Server) -> Callable[..., None]:
+    """Do the same in Jupyter Notebook."""
+    return partial(_run_notebook, notebook_7, "notebooks")
+
+
+@pytest.fixture
+def shell(watch: Any) -> Iterator[Callable[..., None]]:
+    """What a home's own page does, which is none of our fault: `shell(asks="font", says="reading 'schema'")`.
+
+    asks: pattern of what it wants from the network. It is blocked all the same. says: pattern of its errors.
+    Name this fixture before `page`, so that the page is closed when the lists are gone through.
+    """
+    known: list[tuple[str, str]] = []
+
+    def shell(asks: str = "(?!)", says: str = "(?!)") -> None:
+        known.append((asks, says))
+
+    yield shell
+    for asks, says in known:
+        refused = any(re.search(asks, url) for url in watch.blocked)
+        says += "|^Failed to load resource: net::ERR_FAILED$" if refused else ""
+        watch.blocked[:] = [url for url in watch.blocked if not re.search(asks, url)]
+        for errors in (watch.page_errors, watch.console_errors):
+            errors[:] = [error for error in errors if not re.search(says, error)]
+
+
+def _run_notebook(server: Server, place: str, page: Any, path: Path, seconds: int = 120) -> None:
+    target = server.root / path.name
+    if target != path:
+        shutil.copyfile(path, target)
+    page.goto(f"{server.address(f'{place}/{path.name}')}&reset")
+    page.wait_for_function(
+        "window.jupyterapp?.shell.currentWidget?.sessionContext !== undefined", timeout=seconds * 1000
+    )
+    # By command, once the kernel is there: clicks and key presses get lost while Lab is starting.
+    errors = page.evaluate(
+        """async (seconds) => {
+          let step = "starting the kernel";
+          const run = async () => {
+            const notebook = jupyterapp.shell.currentWidget;
+            await notebook.context.ready;
+            await notebook.sessionContext.ready;
+            // Once in a while the first request to a new kernel is lost: ask until it answers.
+            const { kernel } = notebook.sessionContext.session;
+            for (let answered = false; !answered; ) {
+              const answer = kernel.requestExecute({ code: "", silent: true, store_history: false }).done;
+              const patience = new Promise((end) => setTimeout(end, 5000));
+              answered = await Promise.race([answer.then(() => true, () => false), patience]);
+            }
+            step = "running the cells";
+            await jupyterapp.commands.execute("notebook:run-all-cells");
+            const cells = notebook.content.model.toJSON().cells;
+            return cells.flatMap((cell) => cell.outputs ?? [])
+              .filter((output) => output.output_type === "error")
+              .map((output) => `${output.ename}: ${output.evalue}`);
+          };
+          const late = new Promise((_, fail) =>
+            setTimeout(() => fail(new Error(`${step} took over ${seconds} s`)), seconds * 1000));
+          return Promise.race([run(), late]);
+        }""",
+        seconds,
+    )
+    assert errors == []
+
+
+def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path, seconds: int = 120) -> None:
     # Straight to this machine, whatever proxy the environment names.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:
         try:
-            with opener.open(request, timeout=5):
+            with opener.open(address, timeout=5):
                 return
         except urllib.error.HTTPError as error:
             error.close()
+            if error.code < 500:
+                return
         except OSError:
             pass
         time.sleep(0.2)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-3000:]}", pytrace=False)
+    pytest.fail(f"the server did not start:\n{log.read_text()[-3000:]}", pytrace=False)
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
