@@ -1,6 +1,6 @@
 """ZeRO in marimo: whatever is dragged, the cells that use it run again.
 
-    marimo edit examples/04_marimo.py    # or: marimo run, for readers
+marimo edit examples/04_marimo.py    # or: marimo run, for readers
 """
 
 import marimo

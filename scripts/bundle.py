@@ -16,7 +16,7 @@ MINIMUM_NODE = (20, 10)  # the first that imports JSON with the standard's `with
 
 
 def is_stale(root: Path) -> bool:
-    """Tell whether the bundle is missing, or one of the two is older than a source (a folder's time shows deleted files)."""
+    """Tell whether a bundle is missing or older than a source (a folder's time shows deleted files)."""
     bundles = [root / name for name in (BUNDLE, STANDALONE)]
     if not all(bundle.exists() for bundle in bundles):
         return True

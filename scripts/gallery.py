@@ -1,4 +1,4 @@
-"""Take the pictures of docs/gallery.md: `python scripts/gallery.py` runs its code, writes docs/images/chart-*.png.
+"""Take the pictures of docs/gallery.md: `python scripts/gallery.py` runs its code.
 
 A line `![...](images/name.png)` is the picture of what the block of code above it last made.
 """

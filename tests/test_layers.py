@@ -25,7 +25,7 @@ CORE = {
     "zerowidget.advice",
 }
 SHELL = {f"zerowidget.{name}" for name in ("text", "html", "picture", "export", "widget", "cli", "__main__")}
-CHARTS = ("zerowidget.charts", "zerowidget.look")  # modules, and packages with all that is in them
+CHARTS = ("zerowidget.charts",)  # packages with all that is in them
 HEAVY = (
     "altair",
     "anywidget",

@@ -38,7 +38,9 @@ body {{ background: #fff; color: #1b1d21; font-family: system-ui, sans-serif; }}
 <body>
 <div class="reveal"><div class="slides">{slides}</div></div>
 <script>{script}</script>
-<script>Reveal.initialize({{ width: 1200, height: 760, margin: 0.02, hash: false, transition: "none" }});</script>
+<script>
+Reveal.initialize({{ width: 1200, height: 760, margin: 0.02, hash: false, transition: "none" }});
+</script>
 </body>
 </html>
 """

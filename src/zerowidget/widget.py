@@ -10,9 +10,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from . import charts
 from .advice import advice, explain
-from .export import save
 from .html import Slide, frame, numbers_table, to_html
 from .rows import communication_rows, memory_rows, summary, timeline_rows
 from .specs import FIELDS, Setup, check, unknown
@@ -120,32 +118,40 @@ class ZeroExplorer(anywidget.AnyWidget):
         setup = self.setup if language is None else self.setup.but(language=language)
         return "\n".join(explain(setup).values())
 
+    def _chart(self, name: str, look: dict[str, str]) -> Any:
+        # most sessions draw no chart: what draws them is loaded when one is asked for
+        from .export import CHARTS
+
+        return CHARTS[name](self.setup, **look)
+
     def memory_chart(self, **look: str) -> Any:
         """Bars of memory, a real Altair chart.
 
         ``theme``: light, dark or print; ``size``: screen, slide or paper. Raises ValueError for any other,
         and ImportError with the command that installs Altair.
         """
-        return charts.memory_chart(self.setup, **look)
+        return self._chart("memory", look)
 
     def timeline_chart(self, **look: str) -> Any:
         """The step of the selected stage; see ``memory_chart`` for the look."""
-        return charts.timeline_chart(self.setup, **look)
+        return self._chart("timeline", look)
 
     def scaling_chart(self, **look: str) -> Any:
         """Bytes per GPU against n, and the part of them that does not fall."""
-        return charts.scaling_chart(self.setup, **look)
+        return self._chart("scaling", look)
 
     def ladder_chart(self, **look: str) -> Any:
         """Which shard sits on which GPU, stage by stage."""
-        return charts.ladder_chart(self.setup, **look)
+        return self._chart("ladder", look)
 
     def matrix_chart(self, **look: str) -> Any:
         """The stages side by side, in words and numbers."""
-        return charts.matrix_chart(self.setup, **look)
+        return self._chart("matrix", look)
 
     def save(self, path: str | PathLike[str], **options: Any) -> Path:
         """Write the picture or its numbers to a file, by its suffix; see ``export.save``."""
+        from .export import save
+
         return save(self.setup, path, **options)
 
     def to_html(self, **options: Any) -> str:

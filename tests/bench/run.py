@@ -5,6 +5,7 @@ measured in the same run.
 """
 
 import gzip
+import io
 import json
 import platform
 import statistics
@@ -12,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import date
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,6 +24,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import bundle  # noqa: E402
 import chromium  # noqa: E402
+import ipywidgets.embed  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
 from zerowidget import Setup, ZeroExplorer  # noqa: E402
@@ -176,10 +180,54 @@ def pictures() -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
+def took(run: Callable[[], object]) -> float:
+    """Milliseconds of one call."""
+    before = time.perf_counter()
+    run()
+    return (time.perf_counter() - before) * 1e3
+
+
+def files() -> list[tuple[str, str, str]]:
+    """The live page beside what ipywidgets and Altair write, and the charts as files."""
+    ex = ZeroExplorer(N=7.5e9, n=64)
+    page = ex.to_html()
+    again = statistics.median(took(ex.to_html) for _ in range(9))
+    plain, bundled = ex._repr_mimebundle_()[0], json.dumps(ex._repr_mimebundle_()[0])
+    rows = [
+        ("self-contained live page", f"{len(page.encode()) / 1e3:.1f} kB, {again:.0f} ms", "60 kB"),
+        ("output of a cell: table, live frame, text", f"{len(bundled) / 1e3:.1f} kB", ""),
+        ("its text alone", f"{len(plain['text/plain']) / 1e3:.1f} kB", ""),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        embed = io.StringIO()
+        ipywidgets.embed.embed_minimal_html(embed, views=[ex], drop_defaults=False)
+        rows.append(
+            ("ipywidgets' own embed of it", f"{len(embed.getvalue()) / 1e3:.1f} kB, and two CDNs", "")
+        )
+        inline = Path(folder) / "altair.html"
+        first = took(lambda: ex.timeline_chart().save(inline, inline=True))
+        rows.append(
+            (
+                "Altair's inline HTML of the timeline",
+                f"{inline.stat().st_size / 1e3:.0f} kB, {first:.0f} ms",
+                "",
+            )
+        )
+        for chart in ("memory", "timeline"):
+            times = []
+            for suffix in ("svg", "png", "pdf"):
+                path = Path(folder) / f"{chart}.{suffix}"
+                save = partial(ex.save, path, chart=chart)
+                save()
+                times.append(f"{suffix} {took(save):.0f} ms {path.stat().st_size / 1e3:.0f} kB")
+            rows.append((f"`save` of the {chart} chart, once warm", ", ".join(times), ""))
+    return rows
+
+
 def main() -> None:
     """Measure all and print the table."""
     bundle.build_if_stale(ROOT)
-    rows = [*sizes(), *starts(), *model(), *pictures()]
+    rows = [*sizes(), *starts(), *model(), *pictures(), *files()]
     node = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
     browser = subprocess.run(
         [str(chromium.find()), "--version"], check=True, capture_output=True, text=True

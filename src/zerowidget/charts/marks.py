@@ -151,13 +151,15 @@ def finished(
     style: dict[str, Any] = {"font": look.font, "subtitleFont": look.font} if look.font else {}
     heads = wrapped(title, large, look.width, bold=True)
     tall = 1.2 * large * len(heads) + padding + leading * len(lines)
+    # A title stands over the ground; where the ground is seen, in its upper part.
+    upper = tall + look.margin if look.ground else 0.0
     heading = alt.TitleParams(
         heads,
         subtitle=lines,
         anchor="start",
         frame="group",
         dx=-left,
-        offset=-tall - look.margin,  # counted from the upper edge of the ground
+        offset=-upper,
         zindex=1,
         color=look.ink,
         fontSize=large,
@@ -175,7 +177,7 @@ def finished(
         cornerRadius=0.5 * look.em,
         xOffset=-left - look.margin,
         x2Offset=right + look.margin,
-        yOffset=-above - tall - look.margin,
+        yOffset=-above - upper,
         y2Offset=below + look.margin,
         aria=False,
     )
