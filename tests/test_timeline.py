@@ -236,18 +236,18 @@ def test_stage_2_reduces_in_every_micro_step_and_holds_whole_gradients_until_the
         ("backward", "0", 10.0, 30.0),
         ("reduce_scatter", "0", 30.0, 65.0),
         ("forward", "0", 30.0, 40.0),
-        ("backward", "0", 40.0, 60.0),
-        ("reduce_scatter", "0", 65.0, 100.0),
-        ("optimizer", "", 100.0, 105.0),
-        ("all_gather", "0", 105.0, 140.0),
+        ("backward", "0", 65.0, 85.0),  # its gradients go where those of the first micro-step still are
+        ("reduce_scatter", "0", 85.0, 120.0),
+        ("optimizer", "", 120.0, 125.0),
+        ("all_gather", "0", 125.0, 160.0),
     ]
-    # compute stands still 60-100 and 105-140
+    # compute stands still 40-65, 85-120 and 125-160
     assert exposures(spans) == [
-        ("reduce_scatter", "0", 5.0),
+        ("reduce_scatter", "0", 25.0),
         ("reduce_scatter", "0", 35.0),
         ("all_gather", "0", 35.0),
     ]
-    assert held(spans) == [(10.0, 0, 1), (40.0, 0, 2), (65.0, 0, 1), (100.0, 0, 0)]
+    assert held(spans) == [(10.0, 0, 1), (65.0, 0, 1), (120.0, 0, 0)]
 
 
 # schedule: streams, waits, causes
@@ -500,3 +500,17 @@ def test_rows_tell_the_selected_stage_in_issue_order():
         "stage, index, op, group, phase, stream, start, end, elements, dtype, nbytes, waits_for, exposed"
     )
     assert list(rows[0]) == columns.split(", ")
+
+
+@pytest.mark.parametrize("stage", [2, 3])
+def test_gradients_of_a_layer_are_reduced_before_the_next_micro_step_writes_them(stage):
+    setup = Setup(N=1e9, n=64, stage=stage, layers=4, accumulation=3, prefetch=9, link="Ethernet-10G")
+    spans = step_of(setup, stage).spans
+    for group in {span.op.group for span in spans if span.op.op == "backward"}:
+        writes = [span for span in spans if span.op.op == "backward" and span.op.group == group]
+        reductions = [span for span in spans if span.op.op == "reduce_scatter" and span.op.group == group]
+        assert len(writes) == len(reductions) == 3
+        for reduction, write in zip(reductions, writes[1:], strict=False):
+            assert write.start >= reduction.end
+    # so there are never more whole gradients than one model's: 2 bytes for each of the N
+    assert max(live.buckets for live in live_bytes(spans)) <= 2e9 * (1 + 1e-12)

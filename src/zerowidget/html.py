@@ -139,13 +139,22 @@ def to_html(
     return PAGE.format(language=first.language, title=escape(name), content="\n".join(parts))
 
 
-def frame(setup: Setup, *, height: int = 800, steps: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """The live page in an iframe that can do nothing but run its own script and offer downloads."""
+def frame(
+    setup: Setup,
+    *,
+    height: int = 800,
+    steps: Sequence[Mapping[str, Any]] | None = None,
+    inside: str = "",
+) -> str:
+    """The live page in an iframe that can do nothing but run its own script and offer downloads.
+
+    ``inside``: HTML that browsers do not show, and that is left where a sanitiser takes the frame away.
+    """
     page = escape(to_html(setup, steps=steps), quote=True)
     title = escape(say("title", setup.language), quote=True)
     return (
         f'<iframe title="{title}" srcdoc="{page}" sandbox="allow-scripts allow-downloads" '
-        f'style="width:100%;height:{height}px;border:0"></iframe>'
+        f'style="width:100%;height:{height}px;border:0">{inside}</iframe>'
     )
 
 
@@ -156,7 +165,7 @@ class Slide:
         if not isinstance(height, int) or isinstance(height, bool) or not 100 <= height <= 10000:
             raise ValueError(f"height must be a whole number from 100 to 10000, got {height!r}")
         self.setup = setup
-        self.html = frame(setup, height=height, steps=steps)
+        self.html = frame(setup, height=height, steps=steps, inside=numbers_table(setup))
 
     def __repr__(self) -> str:
         return f"<zerowidget slide, {len(self.html)} characters of HTML>"

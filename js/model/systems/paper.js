@@ -170,6 +170,8 @@ export function replicated(setup, stage) {
   /** @type {Buffer | null} Whole until it is reduced. */
   const bucket = stage === 2 && setup.n > 1 ? ["buckets", layer.grad_bytes] : null;
   const groups = groups_of(setup.layers);
+  /** @type {Record<string, number[]>} A layer's gradients are written anew once they are reduced. */
+  const reduced = {};
   /** @type {Op[]} */
   const ops = [];
   for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
@@ -180,8 +182,12 @@ export function replicated(setup, stage) {
     for (let index = setup.layers - 1; index >= 0; index -= 1) {
       const group = groups[index];
       if (setup.recompute) ops.push(make_op("recompute", group, "backward", "compute", forward));
-      ops.push(make_op("backward", group, "backward", "compute", backward, [], 0, "", 0, bucket));
-      if (reduces) ops.push(reduce_op(layer, reduce, group, ops.length - 1, bucket));
+      const waits = reduced[group] ?? [];
+      ops.push(make_op("backward", group, "backward", "compute", backward, waits, 0, "", 0, bucket));
+      if (reduces) {
+        reduced[group] = [ops.length];
+        ops.push(reduce_op(layer, reduce, group, ops.length - 1, bucket));
+      }
     }
   }
   const optimizer = ops.length;
@@ -225,6 +231,8 @@ export function gathering(setup) {
   const gathers = [];
   /** @type {number[]} Index of the last compute of each use. */
   const computes = [];
+  /** @type {Record<string, number[]>} */
+  const reduced = {};
   for (let use = 0; use < uses.length; use += 1) {
     while (!alone && gathers.length < Math.min(use + 1 + setup.prefetch, uses.length)) {
       const ahead = uses[gathers.length];
@@ -234,16 +242,20 @@ export function gathering(setup) {
       ops.push(gather_op(layer, ahead.group, ahead.phase, waits, gathered));
     }
     const { phase, group } = uses[use];
-    const waits = alone ? [] : [gathers[use]];
+    let waits = alone ? [] : [gathers[use]];
     if (phase === "forward") {
       ops.push(make_op("forward", group, phase, "compute", forward, waits, 0, "", 0, null, gathered));
       computes.push(ops.length - 1);
       continue;
     }
     if (setup.recompute) ops.push(make_op("recompute", group, phase, "compute", forward, waits));
+    if (reduced[group]) waits = [...waits, ...reduced[group]];
     ops.push(make_op("backward", group, phase, "compute", backward, waits, 0, "", 0, bucket, gathered));
     computes.push(ops.length - 1);
-    if (!alone) ops.push(reduce_op(layer, "reduce_scatter", group, ops.length - 1, bucket));
+    if (!alone) {
+      reduced[group] = [ops.length];
+      ops.push(reduce_op(layer, "reduce_scatter", group, ops.length - 1, bucket));
+    }
   }
   ops.push(step_op(setup, setup.N / setup.n, [ops.length - 1]));
   return ops;

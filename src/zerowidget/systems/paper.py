@@ -136,6 +136,7 @@ def replicated(setup: Setup, stage: int) -> list[Op]:
         ("buckets", layer.grad_bytes) if stage == 2 and setup.n > 1 else None
     )  # whole until it is reduced
     groups = [f"layer {index}" for index in range(setup.layers)]
+    reduced: dict[str, tuple[int, ...]] = {}  # a layer's gradients are written anew once they are reduced
     ops: list[Op] = []
     for micro_step in range(1, setup.accumulation + 1):
         reduces = setup.n > 1 and (stage == 2 or micro_step == setup.accumulation)
@@ -144,8 +145,10 @@ def replicated(setup: Setup, stage: int) -> list[Op]:
         for group in reversed(groups):
             if setup.recompute:
                 ops.append(Op("recompute", group, "backward", "compute", layer.forward))
-            ops.append(Op("backward", group, "backward", "compute", layer.backward, takes=bucket))
+            waits = reduced.get(group, ())
+            ops.append(Op("backward", group, "backward", "compute", layer.backward, waits, takes=bucket))
             if reduces:
+                reduced[group] = (len(ops),)
                 ops.append(reduce_op(layer, reduce, group, len(ops) - 1, bucket))
     optimizer = len(ops)
     ops.append(step_op(setup, setup.N / setup.n if stage >= 1 else setup.N, (optimizer - 1,)))
@@ -170,9 +173,11 @@ def gathering(setup: Setup) -> list[Op]:
     passes = [("forward", group) for group in groups]
     passes += [("backward", group) for group in reversed(groups)]
     uses = passes * setup.accumulation
+    reduced: dict[str, tuple[int, ...]] = {}
     ops: list[Op] = []
     gathers: list[int] = []  # index of the all-gather of each use
     computes: list[int] = []  # index of the last compute of each use
+    waits: tuple[int, ...]
     for use, (phase, group) in enumerate(uses):
         while not alone and len(gathers) < min(use + 1 + setup.prefetch, len(uses)):
             ahead_phase, ahead = uses[len(gathers)]
@@ -187,11 +192,13 @@ def gathering(setup: Setup) -> list[Op]:
             continue
         if setup.recompute:
             ops.append(Op("recompute", group, phase, "compute", layer.forward, waits))
+        waits += reduced.get(group, ())
         ops.append(
             Op("backward", group, phase, "compute", layer.backward, waits, takes=bucket, gives=gathered)
         )
         computes.append(len(ops) - 1)
         if not alone:
+            reduced[group] = (len(ops),)
             ops.append(reduce_op(layer, "reduce_scatter", group, len(ops) - 1, bucket))
     ops.append(step_op(setup, setup.N / setup.n, (len(ops) - 1,)))
     return ops
