@@ -1,5 +1,8 @@
 """Take the pictures of the README: `python scripts/picture.py` writes docs/images/*.png."""
 
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import bundle
@@ -34,6 +37,16 @@ def main() -> None:
             page.set_viewport_size({"width": 1180, "height": 760})
             page.mouse.move(lanes["x"] + lanes["width"] * 0.53, lanes["y"] + 78)
             page.screenshot(path=images / f"explorer-{theme}.png", full_page=True)
+        with tempfile.TemporaryDirectory() as folder:
+            deck = Path(folder) / "deck.html"
+            subprocess.run([sys.executable, str(ROOT / "examples/slides/build.py"), str(deck)], check=True)
+            page = browser.new_page(viewport={"width": 1280, "height": 720})
+            page.goto(deck.as_uri())
+            page.wait_for_function("window.Reveal?.isReady()")
+            page.keyboard.press("ArrowRight")
+            page.locator("[data-started] .zw h3").first.wait_for()
+            page.locator("[data-step='1']").first.click()
+            page.screenshot(path=images / "deck.png")
         browser.close()
 
 

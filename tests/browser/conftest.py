@@ -248,3 +248,20 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
     _, left = psutil.wait_procs(kernels, timeout=10)
     for process in left:
         process.kill()
+
+
+@pytest.fixture
+def drag_gpus_to_1024() -> Callable[[Any], None]:
+    """Drag the first slider of n, which goes from 2^0 to 2^14, from 64 to 1024: `drag_gpus_to_1024(page)`."""
+
+    def drag(page: Any) -> None:
+        slider = page.locator(".control.n input[type=range]").first
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+        middle = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + box["width"] * 6 / 14, middle)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 10 / 14, middle, steps=5)
+        page.mouse.up()
+
+    return drag

@@ -33,18 +33,6 @@ def write_notebook(path, *cells):
     return path
 
 
-def drag_gpus_to_1024(page):
-    """Drag the slider of n, which goes from 2^0 to 2^14, from 64 to 1024."""
-    slider = page.locator(".control.n input[type=range]").first
-    slider.scroll_into_view_if_needed()
-    box = slider.bounding_box()
-    middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 6 / 14, middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 10 / 14, middle, steps=5)
-    page.mouse.up()
-
-
 def assert_alive(picture, click=lambda label: label.click()):
     """A click on a stage changes what a picture says."""
     heading = picture.locator(".zw h3").first
@@ -70,7 +58,7 @@ def assert_frame_alive(page, frame):
     assert_alive(frame.content_frame, click)
 
 
-def test_notebook_7(shell, page, run_in_notebook_7, tmp_path):
+def test_notebook_7(shell, page, run_in_notebook_7, tmp_path, drag_gpus_to_1024):
     path = write_notebook(
         tmp_path / "home.ipynb", "from zerowidget import ZeroExplorer\nex = ZeroExplorer(N=7.5e9, n=64)\nex"
     )
@@ -87,7 +75,7 @@ def test_the_marimo_example_runs_from_top_to_bottom():
 
 
 @pytest.mark.parametrize("mode", ["edit", "run"])
-def test_marimo(page, start, tmp_path, mode):
+def test_marimo(page, start, tmp_path, mode, drag_gpus_to_1024):
     settings = tmp_path / "pyproject.toml"
     settings.write_text("[tool.marimo.runtime]\nauto_instantiate = true\n")  # run the cells, as `run` does
     words = [mode, "--headless", "--no-token", "--port={port}", "{root}/" + MARIMO.name]
@@ -113,7 +101,7 @@ def voila(start, tmp_path_factory):
     return start("voila", [*words, "{root}/home.ipynb"], ready="voila/static/none", copies=[path])
 
 
-def test_voila(shell, page, voila):
+def test_voila(shell, page, voila, drag_gpus_to_1024):
     shell(asks="fontawesome", says="remoteEntry")  # it also loads extensions that are meant for Notebook
     page.goto(voila.url, timeout=PATIENCE)
     page.locator(".zw h3").first.wait_for(timeout=PATIENCE)

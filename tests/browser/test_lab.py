@@ -49,20 +49,13 @@ def notebook(tmp_path):
     return path
 
 
-def test_browser_and_kernel_agree(page, run_notebook, notebook):
+def test_browser_and_kernel_agree(page, run_notebook, notebook, drag_gpus_to_1024):
     page.add_init_script(f"({RECORD_VIEWS})()")
     run_notebook(page, notebook)
     page.wait_for_function("shadows.filter((s) => s.querySelector('.zw h3')).length === 2")
 
     # a drag in the browser is seen by Python
-    slider = page.locator(".control.n input[type=range]").first
-    slider.scroll_into_view_if_needed()
-    box = slider.bounding_box()
-    middle = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 6 / 14, middle)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 10 / 14, middle, steps=5)
-    page.mouse.up()
+    drag_gpus_to_1024(page)
     page.wait_for_timeout(300)
     assert page.evaluate(RUN, "print(ex.n)") == "1024"
 
