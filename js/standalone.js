@@ -3,12 +3,18 @@
 
 import { check, FIELDS, make_setup } from "./model/specs.js";
 import { mount } from "./view/explorer.js";
-import { chosen } from "./view/menu.js";
+
+/** @typedef {import("./model/specs.js").Setup} Setup */
 
 const FRAGMENT = "#zerowidget?";
+const BODY_MARGIN = 12; // pixels, as src/zerowidget/html.py has it
 
-/** The fields in the page's address; what cannot be is passed over, for anyone can write an address. */
-function fields_of_address() {
+/**
+ * The fields in the page's address that go with `setup`; what cannot be is passed over, for anyone can write an
+ * address.
+ * @param {Record<string, any>} setup
+ */
+function fields_of_address(setup) {
   /** @type {Record<string, any>} */
   const fields = {};
   if (!location.hash.startsWith(FRAGMENT)) return fields;
@@ -21,18 +27,32 @@ function fields_of_address() {
     }
   }
   try {
-    make_setup(fields);
+    make_setup({ ...setup, ...fields });
   } catch {
     return {};
   }
   return fields;
 }
 
-/** @param {Record<string, any>} fields */
-function address_of(fields) {
+/** The page's address with every field that the page itself does not have so. @param {Setup} page @param {Setup} now */
+function address_of(page, now) {
   const query = new URLSearchParams();
-  for (const name in fields) query.set(name, JSON.stringify(fields[name]));
+  for (const name in FIELDS) {
+    const key = /** @type {keyof Setup} */ (name);
+    if (now[key] !== page[key]) query.set(name, JSON.stringify(now[key]));
+  }
   return `${location.href.split("#")[0]}${FRAGMENT}${query}`;
+}
+
+/** What a key asks of a story: a step on, a step back, or nothing. @param {KeyboardEvent} event @param {boolean} alone */
+function step_of_key(event, alone) {
+  if (event.altKey || event.ctrlKey || event.metaKey) return 0;
+  if (event.key === "PageDown") return 1;
+  if (event.key === "PageUp") return -1;
+  if (!alone) return 0;
+  if (event.key === " ")
+    return event.composedPath()[0] instanceof HTMLButtonElement ? 0 : event.shiftKey ? -1 : 1;
+  return { ArrowRight: 1, ArrowLeft: -1 }[event.key] ?? 0;
 }
 
 /**
@@ -41,9 +61,15 @@ function address_of(fields) {
  */
 function start(element, first) {
   const { setup = {}, steps = [] } = JSON.parse(element.dataset.zerowidget ?? "{}");
-  const states = [setup];
-  for (const step of steps) states.push({ ...states[states.length - 1], ...step });
-  let fields = first ? { ...setup, ...fields_of_address() } : setup;
+  const page = make_setup(setup);
+  /** @type {Record<string, any>[]} */
+  let states = [];
+  const begin = () => {
+    states = [first ? { ...setup, ...fields_of_address(setup) } : setup];
+    for (const step of steps) states.push({ ...states[states.length - 1], ...step });
+  };
+  begin();
+  let fields = states[0];
   let at = 0;
   /** @type {(() => void)[]} */
   const listeners = [];
@@ -59,7 +85,8 @@ function start(element, first) {
       tell();
     },
   };
-  element.replaceChildren();
+  const linkable = first && location.protocol !== "about:"; // a frame has no address to give
+  element.replaceChildren(); // from here on it will be drawn
   mount(element, {
     get: () => fields,
     set(changes) {
@@ -71,20 +98,38 @@ function start(element, first) {
       return () => listeners.splice(listeners.indexOf(listener), 1);
     },
     story: states.length > 1 ? story : undefined,
-    link: first ? () => address_of(chosen(make_setup(fields))) : undefined,
+    link: linkable ? () => address_of(page, make_setup(fields)) : undefined,
   });
+  if (first) {
+    addEventListener("hashchange", () => {
+      if (!location.hash.startsWith(FRAGMENT)) return;
+      begin();
+      story.go(0);
+    });
+  }
   if (states.length === 1) return;
   // In a page of its own the whole page listens; in a deck only what is typed on the explorer, until the story is over.
   const alone = document.body.hasAttribute("data-zerowidget-page");
   (alone ? document : element).addEventListener("keydown", (event) => {
-    const { key } = /** @type {KeyboardEvent} */ (event);
-    const step = { PageDown: 1, PageUp: -1, ...(alone ? { ArrowRight: 1, ArrowLeft: -1, " ": 1 } : {}) }[key];
+    const step = step_of_key(/** @type {KeyboardEvent} */ (event), alone);
     if (!step || at + step < 0 || at + step >= states.length) return;
-    if (alone && event.composedPath()[0] instanceof HTMLButtonElement && key === " ") return;
     story.go(at + step);
     event.preventDefault();
     event.stopPropagation();
   });
+}
+
+/** In a frame that is too low for it, the page shrinks until nothing is cut. */
+function fit_frame() {
+  const { body } = document;
+  if (!body.hasAttribute("data-zerowidget-page") || window === window.top || innerHeight === 0) return;
+  body.style.zoom = "1";
+  for (let tries = 0; tries < 3; tries += 1) {
+    const high = body.getBoundingClientRect().height + 2 * BODY_MARGIN;
+    if (high <= innerHeight) return;
+    const zoom = (0.99 * Number(body.style.zoom) * innerHeight) / high;
+    body.style.zoom = String(Math.max(0.5, zoom));
+  }
 }
 
 let started = 0;
@@ -94,7 +139,11 @@ function boot() {
   for (const element of document.querySelectorAll("[data-zerowidget]")) {
     if (!(element instanceof HTMLElement) || element.dataset.started !== undefined) continue;
     element.dataset.started = "";
-    start(element, started === 0);
+    try {
+      start(element, started === 0);
+    } catch (problem) {
+      console.warn(`zerowidget: the static picture stays: ${/** @type {Error} */ (problem).message}`);
+    }
     started += 1;
   }
 }
@@ -102,3 +151,5 @@ function boot() {
 Object.assign(window, { zerowidget: { boot } });
 boot();
 document.addEventListener("DOMContentLoaded", boot);
+fit_frame();
+addEventListener("resize", fit_frame);

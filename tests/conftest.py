@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import bundle
 import chromium
 import pytest
 
+ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(
     r"^(?!(file|data|blob|about|chrome-extension):|(http|ws)s?://(127\.0\.0\.1|localhost|\[::1\])[:/])"
 )
@@ -48,6 +51,12 @@ class Watch:
     blocked: list[str] = field(default_factory=list)
     page_errors: list[str] = field(default_factory=list)
     console_errors: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def front_end() -> None:
+    """Build the bundles anew if their sources are newer: never test yesterday's code."""
+    bundle.build_if_stale(ROOT)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ TWINS = {
     "systems/paper.py": "systems/paper.js",
 }
 ONLY_PYTHON = {
+    "UnknownField",
     "unknown",  # the hint at the nearest field: only people who write Python mistype one
     # data, which JavaScript describes in JSDoc and writes as plain objects
     *("Buffer", "Held", "Recipe", "Transformer", "Cluster", "Collective", "Layer", "Span", "Live", "Step"),

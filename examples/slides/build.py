@@ -19,7 +19,7 @@ SLIDES = f"""
 <section>{fragment(Setup(N=7.5e9, n=64, stage=0), steps=STORY)}</section>
 <section><h3>On a slow network</h3>
 {fragment(Setup(N=7.5e9, n=64, link="Ethernet-100G"), script=False)}</section>
-<section>{frame(Setup(N=70e9, n=512, layers=80, hidden=8192), height=740)}</section>
+<section>{frame(Setup(N=70e9, n=512, layers=80, hidden=8192), height=740, theme="light")}</section>
 <section><h2>Questions?</h2></section>
 """
 
@@ -30,7 +30,7 @@ DECK = """<!doctype html>
 <title>ZeRO in a deck</title>
 <style>{css}</style>
 <style>
-body {{ background: #fff; color: #1b1d21; font-family: system-ui, sans-serif; }}
+body {{ background: #fff; color: #1b1d21; color-scheme: light; font-family: system-ui, sans-serif; }}
 .reveal h2 {{ font-size: 2.2em; }}
 .reveal .slides section {{ text-align: left; }}
 </style>
@@ -39,7 +39,9 @@ body {{ background: #fff; color: #1b1d21; font-family: system-ui, sans-serif; }}
 <div class="reveal"><div class="slides">{slides}</div></div>
 <script>{script}</script>
 <script>
-Reveal.initialize({{ width: 1200, height: 760, margin: 0.02, hash: false, transition: "none" }});
+Reveal.initialize({{
+  width: 1200, height: 760, margin: 0.02, hash: false, transition: "none", controls: false
+}});
 </script>
 </body>
 </html>

@@ -68,18 +68,22 @@ async function png_of(picture) {
 export function make_menu(root, view, link) {
   const button = html("button", { type: "button", class: "more", "aria-haspopup": "menu" }, "⤓");
   const list = html("div", { class: "menu", role: "menu" });
-  const told = html("p", { class: "told", "aria-live": "polite" });
+  const told = html("span");
+  const text = html("code", { tabindex: -1 }); // takes the focus, so that the menu stays while it is copied
+  const note = html("p", { class: "told", "aria-live": "polite" }, told, text);
   list.hidden = true;
 
-  /** @param {string} text */
-  async function copy(text) {
+  /** @param {string} wanted */
+  async function copy(wanted) {
     const { language } = view.setup();
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(wanted);
       write(told, say("copied", language));
+      write(text, "");
     } catch {
       // a frame without permission: leave the text where it can be taken
-      write(told, `${say("copy_this", language)} ${text}`);
+      write(told, say("copy_this", language));
+      write(text, wanted);
     }
   }
   const picture = () => snapshot(root, view.said());
@@ -114,13 +118,14 @@ export function make_menu(root, view, link) {
     });
     return item;
   });
-  list.append(...items, told);
+  list.append(...items, note);
 
   /** @param {boolean} wanted */
   function open(wanted) {
     list.hidden = !wanted;
     set(button, { "aria-expanded": wanted ? "true" : "false" });
     write(told, "");
+    write(text, "");
     if (wanted) items[0].focus();
     else if (list.contains(/** @type {ShadowRoot} */ (root.getRootNode()).activeElement)) button.focus();
   }
@@ -146,8 +151,8 @@ export function make_menu(root, view, link) {
     list,
     /** @param {Setup} setup */
     update({ language }) {
-      const text = say("menu", language);
-      set(button, { "aria-label": text, title: text });
+      const label = say("menu", language);
+      set(button, { "aria-label": label, title: label });
       for (const item of items) write(item, say(/** @type {string} */ (item.dataset.action), language));
     },
   };

@@ -8,7 +8,7 @@ const TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
 const MARGIN = 8;
 
 /**
- * Everything of `root` but controls and buttons.
+ * Everything of `root` but controls, buttons and the table.
  * @param {HTMLElement} root as it is drawn now
  * @param {string} title
  * @returns {SVGSVGElement}
@@ -25,7 +25,9 @@ export function snapshot(root, title) {
   const height = Math.ceil((bottom - top) * scale + 2 * MARGIN);
   const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, svg("title", {}, title));
   picture.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  picture.append(svg("rect", { width, height, fill: ground_of(root) }));
+  const ground = svg("rect", { width, height });
+  paint(ground, "fill", ground_of(root));
+  picture.append(ground);
   for (const part of parts) {
     for (const key of part.querySelectorAll("i.key")) picture.append(swatch(key, x, y, scale));
     for (const chart of part.querySelectorAll("svg")) {
@@ -73,8 +75,27 @@ function write_out(element, copy, names) {
   const style = getComputedStyle(element);
   for (const name of names) {
     const value = style.getPropertyValue(name);
-    copy.setAttribute(name === "color" ? "fill" : name, value.replace(/url\("(#[^"]+)"\)/, "url($1)"));
+    const attribute = name === "color" ? "fill" : name;
+    if (attribute === "fill" || attribute === "stroke") paint(copy, attribute, value);
+    else copy.setAttribute(name, value);
   }
+}
+
+/**
+ * A colour in the words of SVG 1.1, which every editor knows: rgb(), and how opaque it is beside it.
+ * @param {Element} copy
+ * @param {string} attribute
+ * @param {string} value as computed: rgb(…), rgba(…), color(srgb …), url(…) or none
+ */
+function paint(copy, attribute, value) {
+  const numbers = (value.match(/[\d.]+(e-\d+)?/g) ?? []).map(Number);
+  if (!/^(rgb|color\()/.test(value) || numbers.length < 3) {
+    return copy.setAttribute(attribute, value.replace(/url\("(#[^"]+)"\)/, "url($1)"));
+  }
+  const [red, green, blue, alpha = 1] = numbers;
+  const parts = [red, green, blue].map((part) => Math.round(value.startsWith("color(") ? part * 255 : part));
+  copy.setAttribute(attribute, `rgb(${parts.join(", ")})`);
+  if (alpha < 1) copy.setAttribute(`${attribute}-opacity`, String(Math.round(alpha * 1000) / 1000));
 }
 
 /** A copy of an SVG element, what is hidden left out, that needs no style sheet. @param {Element} element @returns {Element} */
@@ -110,9 +131,10 @@ function swatch(key, x, y, scale) {
   const probe = document.createElement("i");
   probe.style.color = colour;
   key.append(probe);
-  const fill = key.getAttribute("data-fill") ?? getComputedStyle(probe).color;
+  const square = svg("rect", { x: x(box.left), y: y(box.top), width: size, height: size, rx: 2 });
+  paint(square, "fill", key.getAttribute("data-fill") ?? getComputedStyle(probe).color);
   probe.remove();
-  return svg("rect", { x: x(box.left), y: y(box.top), width: size, height: size, rx: 2, fill });
+  return square;
 }
 
 /**
@@ -126,7 +148,7 @@ function lines_of(part) {
   const range = document.createRange();
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement;
-    if (!element || element.closest("svg, button") || !node.textContent?.trim()) continue;
+    if (!element || element.closest("svg, button, .help") || !node.textContent?.trim()) continue;
     const words = node.textContent.split(/(?<=\s)|(?<=[\u3000-\u9fff\uff00-\uffef])/);
     let at = 0;
     let last = null;

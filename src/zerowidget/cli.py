@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from .advice import advice
 from .rows import communication_rows, memory_rows, steps_of, summary
-from .specs import FIELDS, Setup, options, parse_count, shown
+from .specs import FIELDS, Setup, UnknownField, options, parse_count, shown
 from .text import as_text
 from .words import plain, say
 
@@ -103,15 +103,18 @@ def print_embed(setup: Setup, given: dict[str, Any]) -> str:
     """``zerowidget embed``: the live picture as HTML."""
     from .html import fragment, to_html
 
+    if given["page"] and given["no_script"]:
+        raise ValueError("no-script is for fragments: a page needs its script")
     try:
         steps = json.loads(given["steps"] or "[]")
-        if given["page"]:
-            return to_html(setup, steps=steps)
-        return fragment(setup, steps=steps, script=not given["no_script"])
-    except (json.JSONDecodeError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"steps must be a JSON list of objects with fields, got {given['steps']!r}: {error}"
-        ) from None
+    except (json.JSONDecodeError, RecursionError):
+        steps = None
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        value = shown(given["steps"])
+        raise ValueError(f"steps must be a JSON list of objects with the fields that change, got {value}")
+    if given["page"]:
+        return to_html(setup, steps=steps)
+    return fragment(setup, steps=steps, script=not given["no_script"])
 
 
 def save_file(setup: Setup, given: dict[str, Any]) -> str:
@@ -156,7 +159,7 @@ def text_for(words: list[str], command: Parser, run: Any) -> str:
     try:
         setup = Setup(**{field: value for field, value in fields.items() if value is not None})
         text: str = run(setup, given)
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, UnknownField) as error:
         command.error(str(error))
     return text
 

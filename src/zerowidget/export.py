@@ -7,7 +7,7 @@ import io
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,12 +44,14 @@ def save(
     chart: str = "memory",
     theme: str = "light",
     size: str = "screen",
+    steps: Sequence[Mapping[str, Any]] | None = None,
 ) -> Path:
     """Write a file of the kind its suffix names, and return its path.
 
     ``.svg .png .pdf``: the chart as a picture; ``.vl.json``: its Vega-Lite specification; ``.html``: the live
     page; ``.json``: setup and all rows; ``.csv``: the rows behind the chart. ``chart``: memory, timeline,
-    scaling, ladder or matrix; ``theme``: light, dark or print; ``size``: screen, slide or paper.
+    scaling, ladder or matrix; ``theme``: light, dark or print; ``size``: screen, slide or paper; ``steps``: a
+    story, for the live page.
 
     The file is complete or as it was before. Raises ValueError for an argument that is none of these, OSError
     where the file cannot be written, ImportError with the command that installs what is missing.
@@ -57,6 +59,8 @@ def save(
     target, suffix = checked(path)
     check_choice("chart", chart, list(CHARTS))
     look = look_of(theme, size, setup.language)
+    if steps and suffix != ".html":
+        raise ValueError(f"steps must go with a path ending in .html, got {suffix}")
     if suffix in (".svg", ".png", ".pdf") and find_spec("vl_convert") is None:
         raise ImportError(say("export_missing", "en", suffix=suffix))
     if suffix == ".csv":
@@ -66,7 +70,7 @@ def save(
     elif suffix == ".html":
         from .html import to_html
 
-        content = to_html(setup).encode()
+        content = to_html(setup, steps=steps).encode()
     else:
         drawn = CHARTS[chart](setup, theme=theme, size=size)
         if look.ground:

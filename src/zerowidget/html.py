@@ -18,8 +18,9 @@ from typing import Any
 from .advice import explain
 from .picture import picture
 from .rows import steps_of, summary
-from .specs import FIELDS, Setup, unknown
+from .specs import FIELDS, Setup, shown, unknown
 from .text import as_text, table
+from .timeline import Step
 from .words import say
 
 SCRIPT = Path(__file__).parent / "static" / "standalone.js"
@@ -44,7 +45,7 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-:root {{ color-scheme: light dark; }}
+:root {{ color-scheme: {scheme}; }}
 body {{ max-width: 1900px; margin: 12px auto; padding: 0 8px; }}
 </style>
 </head>
@@ -74,6 +75,14 @@ def loader() -> str:
     return f"<script>{LOADER.replace('CODE', packed)}</script>"
 
 
+def scheme_of(theme: str) -> str:
+    """The CSS colour scheme of a theme; raises ValueError for any other."""
+    schemes = {"auto": "light dark", "light": "light", "dark": "dark"}
+    if theme not in schemes:
+        raise ValueError(say("error", "en", name="theme", rule="auto, light or dark", value=shown(theme)))
+    return schemes[theme]
+
+
 def check_steps(setup: Setup, steps: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
     """The steps of a story as stored, each checked on top of those before it.
 
@@ -85,36 +94,45 @@ def check_steps(setup: Setup, steps: Sequence[Mapping[str, Any]] | None) -> list
             raise TypeError(f"steps must hold one mapping of fields per step, got {step!r}")
         for name in step:
             if name not in FIELDS:
-                raise unknown(name)
+                raise unknown(str(name))
         setup = setup.but(**step)
         checked.append({name: getattr(setup, name) for name in step})
     return checked
 
 
-def numbers_table(setup: Setup) -> str:
-    """The four stages as an HTML table without styles: it survives sanitising."""
-    header, *rows = table(setup)
+def numbers_table(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> str:
+    """The four stages as an HTML table without styles, which survives sanitising."""
+    header, *lines = table(setup, rows)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def fragment(setup: Setup, *, steps: Sequence[Mapping[str, Any]] | None = None, script: bool = True) -> str:
+def fragment(
+    setup: Setup,
+    *,
+    steps: Sequence[Mapping[str, Any]] | None = None,
+    script: bool = True,
+    stages: list[Step] | None = None,
+) -> str:
     """The live picture as HTML to put into any page.
 
     ``steps``: a story, each step the fields that change in it. ``script=False`` leaves out the front end,
-    for a page that another fragment has brought it to already.
+    for a page that another fragment has brought it to already. ``stages``: the scheduled steps of all stages,
+    if at hand.
 
     >>> fragment(Setup(), script=False).count("<script>")
     1
     """
     chosen = {"setup": setup.changed(), "steps": check_steps(setup, steps)}
-    stages = steps_of(setup)
-    said = explain(setup, rows=summary(setup, stages))
+    stages = stages or steps_of(setup)
+    rows = summary(setup, stages)
+    said = explain(setup, rows=rows)
     lines = "".join(f"<p>{escape(said[key])}</p>" for key in ("formula", "moves", "fits"))
     static = (
         f'{FALLBACK_STYLE}<div class="zerowidget-static"><h3>{escape(said["headline"])}</h3>'
-        f"<p>{escape(said['costs'])}</p>{picture(setup, stages)}{numbers_table(setup)}{lines}</div>"
+        f"<p>{escape(said['costs'])}</p>{picture(setup, stages)}"
+        f"{numbers_table(setup, rows=rows)}{lines}</div>"
     )
     data = escape(json.dumps(chosen, ensure_ascii=False, separators=(",", ":")), quote=True)
     boot = loader() if script else "<script>window.zerowidget?.boot()</script>"
@@ -122,35 +140,43 @@ def fragment(setup: Setup, *, steps: Sequence[Mapping[str, Any]] | None = None, 
 
 
 def to_html(
-    *setups: Setup, title: str | None = None, steps: Sequence[Mapping[str, Any]] | None = None
+    *setups: Setup,
+    title: str | None = None,
+    steps: Sequence[Mapping[str, Any]] | None = None,
+    theme: str = "auto",
+    stages: list[Step] | None = None,
 ) -> str:
     """A page of its own with the live picture of each setup; they share one script.
 
-    ``steps``: a story for the first. Raises TypeError without a setup.
+    ``steps``: a story for the first. ``theme``: auto (as the reader's system has it), light or dark.
+    ``stages``: the scheduled steps of the first setup, if at hand. Raises TypeError without a setup.
     """
     if not setups:
         raise TypeError("to_html needs at least one setup")
-    first = setups[0]
-    parts = [
-        fragment(setup, steps=None if index else steps, script=index == 0)
-        for index, setup in enumerate(setups)
-    ]
-    name = title if title is not None else say("title", first.language)
-    return PAGE.format(language=first.language, title=escape(name), content="\n".join(parts))
+    first, *others = setups
+    parts = [fragment(first, steps=steps, stages=stages)]
+    parts += [fragment(setup, script=False) for setup in others]
+    name = str(title) if title is not None else say("title", first.language)
+    words = {"language": first.language, "title": escape(name), "scheme": scheme_of(theme)}
+    return PAGE.format(content="\n".join(parts), **words)
 
 
 def frame(
     setup: Setup,
     *,
-    height: int = 800,
+    height: int = 900,
     steps: Sequence[Mapping[str, Any]] | None = None,
+    theme: str = "light",
     inside: str = "",
+    stages: list[Step] | None = None,
 ) -> str:
     """The live page in an iframe that can do nothing but run its own script and offer downloads.
 
-    ``inside``: HTML that browsers do not show, and that is left where a sanitiser takes the frame away.
+    ``height``: pixels; in a lower frame the picture shrinks. ``theme``: of what is around it, which a frame
+    cannot see. ``inside``: HTML that browsers do not show, and that is left where a sanitiser takes the frame
+    away.
     """
-    page = escape(to_html(setup, steps=steps), quote=True)
+    page = escape(to_html(setup, steps=steps, theme=theme, stages=stages), quote=True)
     title = escape(say("title", setup.language), quote=True)
     return (
         f'<iframe title="{title}" srcdoc="{page}" sandbox="allow-scripts allow-downloads" '
@@ -161,11 +187,18 @@ def frame(
 class Slide:
     """A cell's output that stays alive without a kernel: ``ex.slide()``."""
 
-    def __init__(self, setup: Setup, *, height: Any, steps: Sequence[Mapping[str, Any]] | None) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        height: Any,
+        steps: Sequence[Mapping[str, Any]] | None = None,
+        theme: str = "light",
+    ) -> None:
         if not isinstance(height, int) or isinstance(height, bool) or not 100 <= height <= 10000:
             raise ValueError(f"height must be a whole number from 100 to 10000, got {height!r}")
         self.setup = setup
-        self.html = frame(setup, height=height, steps=steps, inside=numbers_table(setup))
+        self.html = frame(setup, height=height, steps=steps, theme=theme, inside=numbers_table(setup))
 
     def __repr__(self) -> str:
         return f"<zerowidget slide, {len(self.html)} characters of HTML>"

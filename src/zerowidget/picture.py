@@ -15,6 +15,7 @@ ENCODING = load("encoding")
 WIDTH, LEFT, RIGHT = 960.0, 90.0, 860.0
 ROW, BAR = 34.0, 22.0
 LANE = 28.0
+MANY, COARSE = 1000, 4.0  # past so many spans, only one of a kind in so many pixels: pages stay small
 
 
 def picture(setup: Setup, steps: list[Step] | None = None) -> str:
@@ -41,10 +42,15 @@ def picture(setup: Setup, steps: list[Step] | None = None) -> str:
     for lane, key in enumerate(("lane_compute", "lane_comm")):
         shapes.append(_text(0.0, top_of_lanes + lane * (LANE + 4.0) + 18.0, say(key, setup.language)))
     paths: dict[str, list[str]] = {}
+    least = COARSE if len(step.spans) > MANY else 0.0  # pixels between two spans of a kind
+    drawn: dict[str, float] = {}
     for span in step.spans:
         y = top_of_lanes + (0.0 if span.op.stream == "compute" else LANE + 4.0) + LANE / 2.0
         x = LEFT + (RIGHT - LEFT) * span.start / step.seconds
         wide = (RIGHT - LEFT) * (span.end - span.start) / step.seconds
+        if x - drawn.get(span.op.op, -COARSE) < least:
+            continue
+        drawn[span.op.op] = x
         paths.setdefault(span.op.op, []).append(f"M{x:.1f} {y:g}h{max(0.3, wide - 0.4):.1f}")
     for op, moves in paths.items():
         colour = ENCODING["ops"][op]["light"]

@@ -79,13 +79,17 @@ def check(name: str, value: Any, language: str = "en") -> Any:
     return float(value) if rule["type"] == "number" else int(value)
 
 
-def unknown(name: str) -> TypeError:
+class UnknownField(TypeError):
+    """A name that is no field."""
+
+
+def unknown(name: str) -> UnknownField:
     """The error for a name that is no field, with the nearest one that is."""
     from difflib import get_close_matches  # only mistakes pay for it
 
     near = get_close_matches(name, FIELDS, n=1, cutoff=0.5)
     hint = say("error_near", "en", near=near[0]) if near else ""
-    return TypeError(say("error_unknown", "en", name=name) + hint)
+    return UnknownField(say("error_unknown", "en", name=name) + hint)
 
 
 @dataclass(frozen=True, init=False)

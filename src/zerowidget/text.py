@@ -44,10 +44,10 @@ def table(setup: Setup, rows: list[dict[str, Any]] | None = None) -> list[list[s
     return lines
 
 
-def as_text(setup: Setup) -> str:
-    """The four stages as a table, then the selected one in words."""
+def as_text(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> str:
+    """The four stages as a table, then the selected one in words; ``rows``: the summary, if at hand."""
     language = setup.language
-    rows = summary(setup)
+    rows = rows or summary(setup)
     cells = table(setup, rows)
     columns = [max(width(line[column]) for line in cells) for column in range(len(cells[0]))]
     names = {"N": count(setup.N), "n": setup.n, "recipe": RECIPES[setup.recipe]["label"][language]}

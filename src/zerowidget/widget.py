@@ -12,7 +12,7 @@ import traitlets
 
 from .advice import advice, explain
 from .html import Slide, frame, numbers_table, to_html
-from .rows import communication_rows, memory_rows, summary, timeline_rows
+from .rows import communication_rows, memory_rows, steps_of, summary, timeline_rows
 from .specs import FIELDS, Setup, check, unknown
 from .text import as_text, headline
 
@@ -158,16 +158,22 @@ class ZeroExplorer(anywidget.AnyWidget):
         """The live picture as a page of its own, without kernel or network; see ``html.to_html``."""
         return to_html(self.setup, **options)
 
-    def slide(self, height: int = 800, steps: Sequence[Mapping[str, Any]] | None = None) -> Slide:
+    def slide(
+        self,
+        height: int = 900,
+        steps: Sequence[Mapping[str, Any]] | None = None,
+        theme: str = "light",
+    ) -> Slide:
         """A cell's output that stays alive in slides and pages made of the notebook, without a kernel.
 
-        ``height``: pixels. ``steps``: a story, each step the fields that change in it: buttons and the keys
-        of a presenter walk through it.
+        ``height``: pixels; in less than it needs, the picture shrinks. ``steps``: a story, each step the
+        fields that change in it: buttons and the keys of a presenter walk through it. ``theme``: light, dark
+        or auto.
 
         >>> ZeroExplorer().slide(steps=[dict(stage=0), dict(stage=1, n=64)])  # doctest: +ELLIPSIS
         <zerowidget slide, ... characters of HTML>
         """
-        return Slide(self.setup, height=height, steps=steps)
+        return Slide(self.setup, height=height, steps=steps, theme=theme)
 
     def __repr__(self) -> str:
         return f"ZeroExplorer{headline(self.setup)}"
@@ -177,6 +183,9 @@ class ZeroExplorer(anywidget.AnyWidget):
         # the table of numbers survives sanitisers, the frame after it is alive
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            bundle[0]["text/html"] = numbers_table(self.setup) + frame(self.setup)
-            bundle[0]["text/plain"] = as_text(self.setup)
+            setup = self.setup
+            stages = steps_of(setup)
+            rows = summary(setup, stages)
+            bundle[0]["text/html"] = numbers_table(setup, rows=rows) + frame(setup, stages=stages)
+            bundle[0]["text/plain"] = as_text(setup, rows=rows)
         return bundle

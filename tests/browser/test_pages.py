@@ -110,6 +110,7 @@ def test_a_story_is_walked_by_buttons_and_by_a_presenters_keys(show):
         == f"Stage 1 keeps {summary(Setup(N=7.5e9, n=8))[1]['rest'] / 2**30:.1f} GiB on each GPU"
     )
     page.locator(".story button").last.click()
+    frame_drawn(page)
     assert place.inner_text() == "4 of 4"
     assert page.locator(".control.n input[type=text]").input_value() == "8"  # steps build on each other
     assert page.locator(".control.prefetch input[type=text]").input_value() == "4"
@@ -162,8 +163,15 @@ def test_the_menu_saves_the_picture_as_it_is_on_screen(show, tmp_path, new_page)
     text = path.read_text(encoding="utf-8")
     for word in ("Stage 2 keeps 15.5 GiB on each GPU", "29.2 GiB", "gradients to reduce", "Does it fit?"):
         assert word in text
-    for leftover in ("var(--", "foreignObject", "class=", "<script", "<style"):
+    for leftover in ("var(--", "foreignObject", "class=", "<script", "<style", "color(", "rgba("):
         assert leftover not in text
+    for hidden in (
+        "Arrow keys",
+        "arrow",
+        "Parameters N",
+        "Zoom to",
+    ):  # what is not on screen, and the handles
+        assert f">{hidden}" not in text
     alone = new_page()
     alone.goto(path.as_uri())
     drawn = (
@@ -199,6 +207,83 @@ def test_print_is_the_picture_on_one_page(show, tmp_path):
     page = show(to_html(ARTICLE))
     content = page.pdf(format="A4", landscape=True)
     assert len(re.findall(rb"/Type\s*/Page\b", content)) == 1
+
+
+def test_a_link_says_all_that_its_page_has_otherwise(show, page):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    show(to_html(Setup(N=7.5e9, n=64, stage=1, unit="GB")))
+    page.locator(".control.stage label").nth(3).click()
+    page.locator(".control.unit label").nth(0).click()
+    action(page, "copy_link").click()
+    page.get_by_text("copied").wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    page.goto("about:blank")
+    page.goto(link)
+    page.locator(".zw h3").wait_for()
+    assert headline(page) == "Stage 3 keeps 1.7 GiB on each GPU"
+    page.evaluate("location.hash = '#zerowidget?stage=2'")  # pasted into the open page
+    page.get_by_role("heading", name="Stage 2 keeps 16.6 GB on each GPU").wait_for()
+
+
+def test_an_address_that_does_not_go_with_its_page_is_passed_over(show):
+    page = show(to_html(Setup(layers=1024)), fragment="#zerowidget?accumulation=256")
+    assert headline(page) == "Stage 3 keeps 1.7 GiB on each GPU"
+
+
+def test_a_broken_fragment_keeps_its_static_picture_and_harms_no_other(show):
+    broken = fragment(ARTICLE, script=False).replace(
+        "{&quot;setup&quot;:{}", "{&quot;setup&quot;:{&quot;stage&quot;:9}", 1
+    )
+    torn = fragment(ARTICLE, script=False).replace("&quot;steps&quot;:[]}", "", 1)
+    page = show(f"<!doctype html><meta charset=utf-8>{broken}{torn}{fragment(Setup(N=1e9, n=8))}")
+    assert page.locator(".zw h3").count() == 1
+    assert page.locator(".zerowidget-static svg").count() == 2
+
+
+def test_keys_with_modifiers_are_the_browsers(show):
+    page = show(to_html(ARTICLE, steps=STORY))
+    page.keyboard.press("Control+ArrowRight")
+    page.keyboard.press("Alt+PageDown")
+    frame_drawn(page)
+    assert page.locator(".story .note").inner_text() == "1 of 4"
+    page.keyboard.press("Space")
+    frame_drawn(page)
+    assert page.locator(".story .note").inner_text() == "2 of 4"
+    page.keyboard.press("Shift+Space")
+    frame_drawn(page)
+    assert page.locator(".story .note").inner_text() == "1 of 4"
+
+
+@pytest.mark.parametrize(("width", "height"), [(960, 560), (1600, 700)])
+def test_a_low_frame_shows_all_of_the_picture(show, width, height):
+    page = show(
+        f"<!doctype html><meta charset=utf-8><div style='width:{width}px'>{frame(ARTICLE, height=height, steps=STORY)}</div>",
+        wait=False,
+    )
+    inside = page.frame_locator("iframe")
+    inside.locator(".zw h3").wait_for()
+    frame_drawn(page)
+    bottom = inside.locator(".verdict").evaluate("e => e.getBoundingClientRect().bottom")
+    assert 0.8 * height < bottom <= height
+
+
+def test_a_frame_has_the_theme_it_is_given(new_page, bundle_code, tmp_path):
+    page = new_page(color_scheme="dark")
+    path = tmp_path / "page.html"
+    light, dark = frame(ARTICLE), frame(ARTICLE, theme="dark")
+    path.write_text(f"<!doctype html><meta charset=utf-8>{light}{dark}", encoding="utf-8")
+    page.goto(path.as_uri())
+    for index, wanted in enumerate(("zw", "zw dark")):
+        root = page.frame_locator("iframe").nth(index).locator(".zw")
+        root.locator("h3").wait_for()
+        assert root.get_attribute("class").split(" narrow")[0] == wanted
+    with pytest.raises(ValueError, match="theme must be auto, light or dark, got 'sepia'"):
+        frame(ARTICLE, theme="sepia")
+
+
+@pytest.mark.parametrize("deep", [{"layers": 1024}, {"layers": 64, "accumulation": 256, "recompute": True}])
+def test_a_page_stays_small_however_long_the_step(deep):
+    assert len(to_html(Setup(**deep)).encode()) < 60_000
 
 
 EVIL = "</script><img src=x onerror=alert(1)><!-- \"' \u202e עברית 😀"
