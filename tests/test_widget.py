@@ -2,6 +2,8 @@
 
 import gc
 import json
+import subprocess
+import sys
 
 import pytest
 import traitlets
@@ -122,6 +124,19 @@ def test_plain_text_has_the_numbers():
         assert number in bundle["text/plain"]
     expected = "ZeroExplorer(N=7.5e9, n=64): 111.8, 29.2, 15.5, 1.7 GiB per GPU at rest, stages 0 to 3"
     assert repr(ex) == expected
+
+
+def test_the_bundle_is_cheap_and_holds_a_png_only_when_asked():
+    ex = ZeroExplorer(N=7.5e9, n=64)
+    bundle, _ = ex._repr_mimebundle_()
+    assert bundle["text/html"].startswith("<table>")
+    assert "<iframe" in bundle["text/html"]
+    assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
+    asked, _ = ex._repr_mimebundle_(include=["image/png"])
+    assert asked["image/png"].startswith(b"\x89PNG")
+    code = "import sys, zerowidget as z; z.ZeroExplorer()._repr_mimebundle_(); print('altair' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_repr_can_be_typed_back():

@@ -188,4 +188,8 @@ class ZeroExplorer(anywidget.AnyWidget):
             rows = summary(setup, stages)
             bundle[0]["text/html"] = numbers_table(setup, rows=rows) + frame(setup, stages=stages)
             bundle[0]["text/plain"] = as_text(setup, rows=rows)
+            if "image/png" in (kwargs.get("include") or ()):  # only when asked: it loads what draws charts
+                from .export import as_picture
+
+                bundle[0]["image/png"] = as_picture(self.memory_chart(), ".png")
         return bundle

@@ -152,6 +152,8 @@ def matrix_cells(setup: Setup, look: Look, row: dict[str, Any]) -> list[list[Lin
         volume, relative = f"{trimmed(row['volume'] / setup.N, 2)}N", trimmed(row["relative"], 2)
         told = say("chart_matrix_volume", language, volume=volume, relative=relative)
         moved = [Line(told, small, ink), Line(" + ".join(collectives_of(setup, stage)), small, soft)]
+    nothing_to_shard = setup.n == 1 and stage > 0
+    reason = "fit_alone" if nothing_to_shard else f"chart_choose_{stage}"
     return [
         [
             Line(say("stage_name", language, stage=stage), look.em, ink, lead=True),
@@ -160,7 +162,7 @@ def matrix_cells(setup: Setup, look: Look, row: dict[str, Any]) -> list[list[Lin
         sharded or [Line(say("chart_matrix_nothing", language), small, soft)],
         held,
         moved,
-        [Line(say(f"chart_choose_{stage}", language), small, ink)],
+        [Line(say(reason, language), small, ink)],
     ]
 
 
