@@ -195,3 +195,18 @@ export function summary(setup, steps = steps_of(setup)) {
     };
   });
 }
+
+/**
+ * The setup and all its rows, from one schedule.
+ * @param {Readonly<Setup>} setup
+ */
+export function tables(setup) {
+  const steps = steps_of(setup);
+  return {
+    setup,
+    summary: summary(setup, steps),
+    memory: memory_rows(setup, steps),
+    communication: communication_rows(setup),
+    timeline: timeline_rows(setup, steps[setup.stage]),
+  };
+}

@@ -2,7 +2,7 @@
 
 import { at_rest, on_top } from "../model/memory.js";
 import { cluster_of, GPUS, recipe_of } from "../model/specs.js";
-import { SYSTEMS } from "../model/systems/index.js";
+import { system_of } from "../model/systems/index.js";
 import { amount, in_unit, say, scaled_size, size, trimmed } from "../model/words.js";
 import { html, pool, set, svg, write } from "./dom.js";
 import { gutter, NARROW, round } from "./scale.js";
@@ -270,7 +270,7 @@ function tip({ setup, rows }, { stage, state, nbytes, peak }) {
   const percent = trimmed((100 * nbytes) / rows[stage].rest, 1);
   lines.push(say("tip_share", language, { size: text, percent }));
   const [, kind] = recipe_of(setup).states.find(([name]) => name === state) ?? ["", "parameters"];
-  const sharded = stage >= /** @type {Record<string, number>} */ (SYSTEMS.paper.SHARDED_FROM)[kind];
+  const sharded = stage >= /** @type {Record<string, number>} */ (system_of(setup).SHARDED_FROM)[kind];
   lines.push(sharded ? say("tip_sharded", language, { n: setup.n }) : say("tip_whole", language));
   return lines;
 }

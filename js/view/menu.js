@@ -1,6 +1,6 @@
 // What leaves the picture from the browser: pictures, rows, and the setup as text.
 
-import { communication_rows, memory_rows, summary, timeline_rows } from "../model/rows.js";
+import { memory_rows, tables, timeline_rows } from "../model/rows.js";
 import { FIELDS, shown } from "../model/specs.js";
 import { exponential, plain, say } from "../model/words.js";
 import { html, set, write } from "./dom.js";
@@ -102,10 +102,8 @@ export function make_menu(root, view, link) {
     save_memory: () => csv(memory_rows(view.setup()), "memory"),
     save_timeline: () => csv(timeline_rows(view.setup()), "timeline"),
     save_json: () => {
-      const setup = view.setup();
-      const rows = { memory: memory_rows(setup), communication: communication_rows(setup) };
-      const content = { setup, summary: summary(setup), ...rows, timeline: timeline_rows(setup) };
-      download(new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }), "zerowidget.json");
+      const content = JSON.stringify(tables(view.setup()), null, 1);
+      download(new Blob([content], { type: "application/json" }), "zerowidget.json");
     },
     copy_call: () => copy(python_call(view.setup())),
   };

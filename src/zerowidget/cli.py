@@ -9,7 +9,7 @@ import sys
 from typing import Any, NoReturn
 
 from .advice import advice
-from .rows import communication_rows, memory_rows, steps_of, summary
+from .rows import tables
 from .specs import FIELDS, Setup, UnknownField, options, parse_count, shown
 from .text import as_text
 from .words import plain, say
@@ -140,15 +140,9 @@ also:    zerowidget embed 7.5e9 64 > explorer.html    the live picture, to inclu
 
 def as_json(setup: Setup) -> str:
     """Everything but the timeline, in bytes and seconds."""
-    steps = steps_of(setup)
-    rows = summary(setup, steps)
-    content: dict[str, Any] = {
-        "setup": {name: getattr(setup, name) for name in FIELDS},
-        "summary": rows,
-        "memory": memory_rows(setup, steps),
-        "communication": communication_rows(setup),
-        "advice": advice(setup, rows=rows),
-    }
+    content = tables(setup)
+    del content["timeline"]
+    content["advice"] = advice(setup, rows=content["summary"])
     return json.dumps(content, ensure_ascii=False, indent=2)
 
 

@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copymode
@@ -16,7 +15,7 @@ from typing import Any
 
 from .charts import ladder_chart, matrix_chart, memory_chart, scaling_chart, timeline_chart
 from .charts.look import check_choice, look_of
-from .rows import communication_rows, memory_rows, steps_of, summary, timeline_rows
+from .rows import memory_rows, summary, tables, timeline_rows
 from .specs import Setup
 from .words import say
 
@@ -93,15 +92,7 @@ def as_picture(chart: Any, suffix: str) -> bytes:
 
 def as_json(setup: Setup) -> str:
     """The setup and all its rows, in bytes and seconds."""
-    steps = steps_of(setup)
-    content = {
-        "setup": asdict(setup),
-        "summary": summary(setup, steps),
-        "memory": memory_rows(setup, steps),
-        "communication": communication_rows(setup),
-        "timeline": timeline_rows(setup, steps[setup.stage]),
-    }
-    return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return json.dumps(tables(setup), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def table_of(setup: Setup, chart: str) -> list[dict[str, Any]]:

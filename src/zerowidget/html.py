@@ -198,7 +198,9 @@ class Slide:
         if not isinstance(height, int) or isinstance(height, bool) or not 100 <= height <= 10000:
             raise ValueError(f"height must be a whole number from 100 to 10000, got {height!r}")
         self.setup = setup
-        self.html = frame(setup, height=height, steps=steps, theme=theme, inside=numbers_table(setup))
+        stages = steps_of(setup)
+        inside = numbers_table(setup, rows=summary(setup, stages))
+        self.html = frame(setup, height=height, steps=steps, theme=theme, inside=inside, stages=stages)
 
     def __repr__(self) -> str:
         return f"<zerowidget slide, {len(self.html)} characters of HTML>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from .comms import ROUNDS, seconds, wire_bytes
@@ -96,3 +97,15 @@ def summary(setup: Setup, steps: list[Step] | None = None) -> list[dict[str, Any
         row["step"] = step.seconds
         rows.append(row)
     return rows
+
+
+def tables(setup: Setup) -> dict[str, Any]:
+    """The setup and all its rows, from one schedule: setup, summary, memory, communication, timeline."""
+    steps = steps_of(setup)
+    return {
+        "setup": asdict(setup),
+        "summary": summary(setup, steps),
+        "memory": memory_rows(setup, steps),
+        "communication": communication_rows(setup),
+        "timeline": timeline_rows(setup, steps[setup.stage]),
+    }

@@ -145,6 +145,19 @@ def downloaded(page, name, tmp_path):
     return path
 
 
+def copied(page, name):
+    action(page, name).click()
+    page.get_by_text("copied").wait_for()
+    return page.evaluate("navigator.clipboard.readText()")
+
+
+def reopened(page, link):
+    page.goto("about:blank")
+    page.goto(link)
+    page.locator(".zw h3").wait_for()
+    return headline(page)
+
+
 def test_the_menu_saves_rows_as_the_model_has_them(show, tmp_path):
     page = show(to_html(ARTICLE))
     content = json.loads(downloaded(page, "save_json", tmp_path).read_text(encoding="utf-8"))
@@ -189,18 +202,9 @@ def test_the_menu_copies_a_call_and_a_link_that_restore_the_state(show, page):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     show(to_html(ARTICLE))
     page.locator(".control.stage label").nth(1).click()
-    action(page, "copy_call").click()
-    page.get_by_text("copied").wait_for()
-    call = page.evaluate("navigator.clipboard.readText()")
-    assert call == "ZeroExplorer(N=7.5e9, n=64, stage=1)"
+    assert copied(page, "copy_call") == "ZeroExplorer(N=7.5e9, n=64, stage=1)"
     page.keyboard.press("Escape")
-    action(page, "copy_link").click()
-    page.get_by_text("copied").wait_for()
-    link = page.evaluate("navigator.clipboard.readText()")
-    page.goto("about:blank")
-    page.goto(link)
-    page.locator(".zw h3").wait_for()
-    assert headline(page) == "Stage 1 keeps 29.2 GiB on each GPU"
+    assert reopened(page, copied(page, "copy_link")) == "Stage 1 keeps 29.2 GiB on each GPU"
 
 
 def test_print_is_the_picture_on_one_page(show, tmp_path):
@@ -214,13 +218,7 @@ def test_a_link_says_all_that_its_page_has_otherwise(show, page):
     show(to_html(Setup(N=7.5e9, n=64, stage=1, unit="GB")))
     page.locator(".control.stage label").nth(3).click()
     page.locator(".control.unit label").nth(0).click()
-    action(page, "copy_link").click()
-    page.get_by_text("copied").wait_for()
-    link = page.evaluate("navigator.clipboard.readText()")
-    page.goto("about:blank")
-    page.goto(link)
-    page.locator(".zw h3").wait_for()
-    assert headline(page) == "Stage 3 keeps 1.7 GiB on each GPU"
+    assert reopened(page, copied(page, "copy_link")) == "Stage 3 keeps 1.7 GiB on each GPU"
     page.evaluate("location.hash = '#zerowidget?stage=2'")  # pasted into the open page
     page.get_by_role("heading", name="Stage 2 keeps 16.6 GB on each GPU").wait_for()
 
