@@ -24,6 +24,10 @@ function host_of(model) {
         const value = model.get(name);
         if (value !== undefined) fields[name] = value;
       }
+      if (fields.shapes) {
+        delete fields.N; // they follow from the shapes, and come in messages of their own
+        delete fields.layers;
+      }
       return fields;
     },
     set(changes) {

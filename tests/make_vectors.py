@@ -16,10 +16,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tinygpt import blocks_only_shapes, tinygpt_shapes
+
 from zerowidget import words
 from zerowidget.advice import advice, costs_text, explain, formula, movement
+from zerowidget.compare import differences
+from zerowidget.layout import layout_of
 from zerowidget.rows import STAGES, communication_rows, memory_rows, steps_of, summary, timeline_rows
 from zerowidget.specs import (
+    DTYPE_BYTES,
     FIELDS,
     GPUS,
     RECIPES,
@@ -101,12 +106,73 @@ def corners() -> dict[str, Values]:
         "2.125B elements moved": {"N": 1062500000.0, "n": 2},
         "41.25 GB": {"N": 41.25e9 / 16.0, "n": 1, "unit": "GB"},
     }  # fmt: skip
+    chosen |= system_corners()
     for recipe in RECIPES:
         chosen[f"recipe {recipe}"] = {"recipe": recipe, "layers": 4, "stage": 2}
     for gpu in GPUS:
         chosen[f"gpu {gpu}"] = {"gpu": gpu, "layers": 4, "n": 16, "hidden": 4096}
     for link in options("link"):
         chosen[f"link {link}"] = {"link": link, "layers": 4, "n": 24, "prefetch": 2}
+    return chosen
+
+
+def system_corners() -> dict[str, Values]:
+    """Every knob of the real systems, on small models and on large ones."""
+    tiny = tinygpt_shapes()
+    fsdp2: list[Values] = [
+        {},
+        {"n": 1},
+        {"reshard_after_forward": True},
+        {"reshard_after_forward": False},
+        {"reshard_after_forward": 2},
+        {"reshard_after_forward": 8, "shard_size": 16},
+        {"shard_size": 8},
+        {"shard_size": 4, "accumulation": 2},
+        {"param_dtype": "float32", "reduce_dtype": None},
+        {"reduce_dtype": None, "recipe": "adam-bf16"},
+        {"accumulation": 3},
+        {"accumulation": 3, "sync_every_micro_batch": False},
+        {"recompute": True, "hidden": 256},
+        {"prefetch": 2},
+        {"prefetch": 0, "link": "Ethernet-10G"},
+        {"language": "zh", "compare": "deepspeed"},
+    ]
+    deepspeed: list[Values] = [
+        {},
+        {"n": 1},
+        {"n": 8, "gpus_per_node": 8, "overlap_comm": True},
+        {"overlap_comm": False},
+        {"contiguous_gradients": False},
+        {"param_dtype": "float32"},
+        {"grad_accum_dtype": "float32"},
+        {"offload": "cpu"},
+        {"accumulation": 3},
+        {"accumulation": 2, "recompute": True},
+        {"use_multi_rank_bucket_allreduce": False, "reduce_bucket_size": 500_000},
+        {"stage3_max_live_parameters": 1_000_000, "stage3_prefetch_bucket_size": 800_000},
+        {"stage3_prefetch_bucket_size": 0, "stage3_param_persistence_threshold": 0},
+        {"stage3_max_reuse_distance": 0, "stage3_param_persistence_threshold": 1000, "reduce_bucket_size": 1},
+        {"zero_hpz_partition_size": 8},
+        {"zero_hpz_partition_size": 8, "zero_quantized_weights": True, "zero_quantized_gradients": True},
+        {"language": "zh", "compare": "fsdp2"},
+        {"compare": "paper", "unit": "GB"},
+    ]
+    models: dict[str, Values] = {
+        "": {"layers": 4},
+        " tiny": {"shapes": tuple(tiny.items()), "n": 64, "seq_len": 32},
+        " tied": {"shapes": tuple(tinygpt_shapes(L=2, h=42, vocab=1021, tied=True).items()), "n": 16},
+        " blocks": {"shapes": tuple(blocks_only_shapes().items()), "n": 64},
+    }
+    chosen: dict[str, Values] = {}
+    for system, knobs in (("fsdp2", fsdp2), ("deepspeed", deepspeed)):
+        for model, shape in models.items():
+            for index, values in enumerate(knobs):
+                chosen[f"{system}{model} {index}"] = {"system": system, **shape, **values}
+        chosen[f"{system} 7.5e9"] = {"system": system}
+        chosen[f"{system} one parameter"] = {"system": system, "N": 1.0, "layers": 7, "n": 3}
+        chosen[f"{system} the largest"] = {"system": system, "N": 1e16, "n": 4096, "layers": 126}
+    chosen["the paper, compared"] = {"compare": "fsdp2", "layers": 4}
+    chosen["the paper of a real model"] = {"shapes": tuple(tiny.items()), "n": 2}
     return chosen
 
 
@@ -146,7 +212,36 @@ def draw(random: Random) -> Values:
         "unit": pick(random, ("GiB", "GB")),
         "language": pick(random, ("en", "zh")),
     }
-    return {name: value for name, value in values.items() if random.random() < 2.0 / 3.0}
+    values |= {
+        "system": pick(random, ("paper", "deepspeed", "fsdp2")),
+        "compare": pick(random, (None, None, None, "paper", "deepspeed", "fsdp2")),
+        "param_dtype": pick(random, DTYPE_BYTES),
+        "reduce_dtype": pick(random, (None, *DTYPE_BYTES)),
+        "grad_accum_dtype": pick(random, (None, *DTYPE_BYTES)),
+        "reshard_after_forward": pick(random, (None, True, False, 2, 4, 8)),
+        "shard_size": pick(random, (None, 1, 2, 8, 16)),
+        "sync_every_micro_batch": pick(random, (False, True)),
+        "stage3_prefetch_bucket_size": pick(random, (0, between(random, 1, 2**40))),
+        "stage3_max_live_parameters": pick(random, (0, between(random, 1, 2**40))),
+        "stage3_max_reuse_distance": pick(random, (0, between(random, 1, 2**40))),
+        "stage3_param_persistence_threshold": pick(random, (0, between(random, 1, 2**36))),
+        "reduce_bucket_size": between(random, 1, 2**36),
+        "allgather_bucket_size": between(random, 1, 2**36),
+        "overlap_comm": pick(random, (None, False, True)),
+        "contiguous_gradients": pick(random, (False, True)),
+        "use_multi_rank_bucket_allreduce": pick(random, (False, True)),
+        "zero_hpz_partition_size": pick(random, (1, 2, 8)),
+        "zero_quantized_weights": pick(random, (False, True)),
+        "zero_quantized_gradients": pick(random, (False, True)),
+        "offload": pick(random, ("none", "cpu")),
+    }
+    chosen = {name: value for name, value in values.items() if random.random() < 2.0 / 3.0}
+    try:
+        for system in ("paper", "deepspeed", "fsdp2"):
+            Setup(**{**chosen, "system": system})
+    except ValueError:  # sizes that do not divide
+        return draw(random)
+    return chosen
 
 
 def fingerprint(setup: Setup, step: Step) -> list[Any]:
@@ -158,11 +253,27 @@ def fingerprint(setup: Setup, step: Step) -> list[Any]:
     for row in rows:
         waits_for = -1 if row["waits_for"] is None else row["waits_for"]
         numbers += [row["start"], row["end"], row["elements"], row["nbytes"], waits_for, row["exposed"]]
-        texts += [row["op"], row["group"], row["phase"], row["stream"], row["dtype"]]
+        numbers.append(row["ranks"])
+        texts += [row["op"], row["group"], row["phase"], row["stream"], row["dtype"], row["module"]]
     for live in [*step.live, step.peak]:
-        numbers += [live.time, live.gathered, live.buckets]
+        numbers += live
     content = struct.pack(f"<{len(numbers)}d", *numbers) + "\n".join(texts).encode()
     return [step.seconds, len(rows), len(step.live), hashlib.sha256(content).hexdigest()[:16]]
+
+
+def layout_fingerprint(setup: Setup) -> str:
+    """A hash of all numbers of the layout (64-bit floats, little-endian) and its texts."""
+    parameters, modules = layout_of(setup)
+    numbers: list[float] = []
+    texts: list[str] = []
+    for parameter in parameters:
+        numbers += [parameter.elements, parameter.rows, parameter.flat]
+        texts.append(parameter.name)
+    for module in modules:
+        numbers += [module.forward_flops, *module.parameters]
+        texts += [module.name, module.group]
+    content = struct.pack(f"<{len(numbers)}d", *numbers) + "\n".join(texts).encode()
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def setup_vectors() -> dict[str, Any]:
@@ -179,7 +290,8 @@ def setup_vectors() -> dict[str, Any]:
             "cluster": [asdict(cluster_of(setup))],
             "transformer": [asdict(transformer_of(setup))],
             "memory": memory_rows(setup, steps),
-            "communication": communication_rows(setup),
+            "communication": communication_rows(setup, steps),
+            "differences": differences(setup),
             "summary": stages,
             "advice": [advice(setup, rows=stages)],
             "explain": [explain(setup, rows=stages)],
@@ -192,6 +304,7 @@ def setup_vectors() -> dict[str, Any]:
         vector["texts"] = [
             [costs_text(setup, row), formula(setup, row["stage"]), movement(setup, row)] for row in stages
         ]
+        vector["layout"] = layout_fingerprint(setup)
         vector["steps"] = [fingerprint(setup, step) for step in steps]
         vectors.append(vector)
     return {"columns": columns, "vectors": vectors}
@@ -213,6 +326,13 @@ def timeline_vectors() -> dict[str, Any]:
     ]
     columns: list[str] = []
     vectors = []
+    small += [
+        {"system": system, **model, **knobs}
+        for system in ("fsdp2", "deepspeed")
+        for model in ({"layers": 2}, {"shapes": tuple(tinygpt_shapes(L=2).items()), "n": 4})
+        for knobs in ({}, {"accumulation": 2})
+    ]
+    small.append({"system": "fsdp2", "layers": 2, "shard_size": 8})
     for values in small:
         for stage in STAGES:
             setup = Setup(**values, stage=stage)
@@ -255,7 +375,14 @@ def error_vectors() -> list[Any]:
         "N": [0, 0.5, -1.0, -0.0, 1.5e16, 1e21, 1e22, 1.5e300, nan, inf, -inf, "7.5B", True, None],
         "n": [0, -3, 0.5, 64.5, 10_000_001, 1e-5, 1e-7, 1.25e-7, nan, "64", "", None, False],
         "stage": [4, -1, 1.5, "3", True, None, nan],
-        "system": ["Paper", "deepspeed", 0, None],
+        "system": ["Paper", "megatron", 0, None],
+        "compare": ["nothing", True],
+        "reshard_after_forward": [0, -1, 2.5, "True", nan],
+        "shard_size": [0, 1.5],
+        "param_dtype": ["bf16", None],
+        "overlap_comm": [1, "auto"],
+        "stage3_prefetch_bucket_size": ["auto", -1, 2e16],
+        "shapes": ["", "x"],
         "recipe": ["adam", "", 3, None],
         "layers": [0, 1025, 2.000001],
         "hidden": [0, -1, 0.1, 1048577, "4096", False],
@@ -286,6 +413,10 @@ def good_vectors() -> list[Any]:
         "utilization": [0.01, 1],
         "recompute": [True, False],
         "unit": ["GB"],
+        "compare": [None, "fsdp2"],
+        "reshard_after_forward": [None, True, False, 1, 64.0],
+        "overlap_comm": [None, True, False],
+        "stage3_max_live_parameters": [0, 1e9, 1e15],
     }
     return [[name, value, check(name, value)] for name, values in good.items() for value in values]
 
@@ -305,9 +436,19 @@ def count_vectors() -> list[Any]:
     return rows + [[text, None, message_of(parse_count, text)] for text in bad]
 
 
-def too_long_vectors() -> list[Any]:
-    """[setup, message] for setups with more layers x accumulation than allowed."""
+def disagreeing_vectors() -> list[Any]:
+    """[setup, message] for setups whose fields do not go together."""
     long: list[Values] = [{"layers": 1024, "accumulation": 17}, {"layers": 65, "accumulation": 256}]
+    shapes = list(tinygpt_shapes(L=16).items())
+    long += [
+        {"system": "fsdp2", "shard_size": 3},
+        {"system": "fsdp2", "shard_size": 16, "reshard_after_forward": 3},
+        {"system": "deepspeed", "zero_hpz_partition_size": 48},
+        {"shapes": shapes, "N": 7.0},
+        {"shapes": shapes, "layers": 15},
+        {"shapes": shapes, "accumulation": 256},
+        {"shapes": [["a", [1]], ["b", "c"]]},
+    ]
     return [[values, message_of(Setup, **values)] for values in long]
 
 
@@ -361,7 +502,7 @@ def word_vectors() -> dict[str, Any]:
     return {
         "errors": error_vectors(),
         "good": good_vectors(),
-        "too_long": too_long_vectors(),
+        "disagreeing": disagreeing_vectors(),
         "parse_count": count_vectors(),
         "formats": format_vectors(),
         "say": say_vectors(),

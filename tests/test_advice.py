@@ -144,8 +144,30 @@ def test_on_one_gpu_no_stage_is_better_than_none():
 
 
 def test_the_keys_of_advice():
-    keys = ["stage", "capacity", "rest", "peak", "fits_peak", "relative", "smallest_n", "text"]
+    keys = ["stage", "capacity", "rest", "peak", "fits_peak", "relative", "smallest_n", "break_even", "text"]
     assert list(advice(Setup())) == keys
+
+
+def test_the_break_even_network_is_three_quarters_of_flops_over_tokens():
+    # 6N bytes of 16-bit parameters and gradients under 8NT FLOPs, one forward pass of them recomputed
+    setup = Setup(N=1e12, n=1024, layers=8, recompute=True, seq_len=8192, utilization=0.5)
+    flops = 989.4e12 * 0.5
+    expected = 0.75 * flops / 8192
+    assert advice(setup)["break_even"] == pytest.approx(expected, rel=5e-3)
+    assert "Compute can hide it from 45.3 GB/s on; this ring carries 400 GB/s." in explain(setup)["moves"]
+
+
+def test_there_is_no_break_even_network_without_messages_or_with_too_many():
+    assert advice(Setup(n=1))["break_even"] is None
+    assert advice(Setup(N=1e6, n=4096, seq_len=1))["break_even"] is None
+
+
+def test_a_step_tells_its_messages_and_their_latency():
+    # 3 collectives for each of 32 layers, a ring of 63 steps of 6 µs each
+    text = explain(Setup(N=7.5e9, n=64))["moves"]
+    assert "96 collectives, 3 per layer: their latency alone is 36.3 ms." in text
+    row = summary(Setup(N=7.5e9, n=64))[3]
+    assert (row["messages"], row["latency"]) == (96, pytest.approx(96 * 63 * 6e-6))
 
 
 def test_advice_does_not_depend_on_the_stage_selected():
@@ -235,7 +257,7 @@ def test_what_each_stage_moves_is_told(stage, times, what):
     elements = {2: "15B", 3: "22.5B"}[times]
     said = explain(Setup(N=7.5e9, n=64, stage=stage))["moves"]
     assert said.startswith(f"{times}N = {elements} elements per step ({what}); ")
-    assert said.endswith(f", {times / 2:g}× plain data parallelism.")
+    assert f", {times / 2:g}× plain data parallelism. " in said
 
 
 @pytest.mark.parametrize("N", [6260357566731.529, 1366.2776601683795, 8788144256749.553])

@@ -201,7 +201,7 @@ def test_nothing_stays_on_top_after_a_step(setup):
 @given(setups)
 def test_at_most_prefetch_plus_one_layers_are_gathered(setup):
     step = step_of(setup, 3)
-    layer = max((op.takes[1] for op in program(setup, 3) if op.op == "all_gather"), default=0.0)
+    layer = max((op.takes[0][1] for op in program(setup, 3) if op.op == "all_gather"), default=0.0)
     most = max((entry.gathered for entry in step.live), default=0.0)
     assert most <= (setup.prefetch + 1) * layer * (1 + CLOSE)
 

@@ -253,7 +253,7 @@ def test_a_timeline_of_1024_layers_is_drawn_whole_and_16384_layer_steps_are_thin
 
 def test_totals_fall_with_n_down_to_a_floor_which_is_what_stays_whole():
     chart = scaling_chart(ARTICLE)
-    lines = rows_of(chart, "line", "stage", "n")
+    lines = rows_of(chart, "line", "stage", "n", "nbytes")
     for stage in range(4):
         mine = [row for row in lines if row["stage"] == stage]
         assert [row["n"] for row in mine] == [2**k for k in range(11)]
@@ -262,9 +262,20 @@ def test_totals_fall_with_n_down_to_a_floor_which_is_what_stays_whole():
     assert floors == {1: 4 * 7.5e9, 2: 2 * 7.5e9}
     here = {row["stage"]: row["nbytes"] for row in lines if row["n"] == 64}
     assert here == {row["stage"]: row["rest"] for row in summary(ARTICLE)}
-    (line,) = [layer for layer in chart.to_dict()["layer"] if layer["mark"]["type"] == "line"]
+    line, _ = (layer for layer in chart.to_dict()["layer"] if layer["mark"]["type"] == "line")
     assert (line["encoding"]["x"]["scale"]["type"], line["encoding"]["y"]["scale"]["type"]) == ("log", "log")
     assert line["encoding"]["x"]["scale"]["domain"] == [1, 1024]
+
+
+def test_at_its_peak_a_stage_falls_to_the_buffers_that_do_not():
+    # two layers of 16-bit parameters gathered, one of 16-bit gradients on its way
+    chart = scaling_chart(ARTICLE.but(stage=3, layers=32, prefetch=1))
+    peaks = rows_of(chart, "line", "floor")
+    assert [row["n"] for row in peaks] == [2**k for k in range(11)]
+    assert {row["floor"] for row in peaks[1:]} == {3 * 2 * 7.5e9 / 32}
+    for row in peaks[1:]:
+        assert row["rest"] * 2**30 == pytest.approx(16 * 7.5e9 / row["n"] + row["floor"])
+    assert rows_of(scaling_chart(ARTICLE.but(stage=0)), "line", "floor") == []
 
 
 def test_n_runs_to_1024_or_four_times_n_as_far_as_a_setup_goes():

@@ -11,16 +11,31 @@ PYTHON = ROOT / "src" / "zerowidget"
 JAVASCRIPT = ROOT / "js" / "model"
 
 TWINS = {
-    **{f"{name}.py": f"{name}.js" for name in ("words", "specs", "program", "comms", "compute", "timeline")},
-    **{f"{name}.py": f"{name}.js" for name in ("memory", "rows", "advice")},
+    **{f"{name}.py": f"{name}.js" for name in ("words", "specs", "program", "layout", "comms", "compute")},
+    **{f"{name}.py": f"{name}.js" for name in ("timeline", "memory", "rows", "advice", "compare")},
     "systems/__init__.py": "systems/index.js",
     "systems/paper.py": "systems/paper.js",
+    **{
+        f"systems/{system}/{name}.py": f"systems/{system}/{'index' if name == '__init__' else name}.js"
+        for system, names in {
+            "fsdp2": ("__init__", "parts", "ddp", "groups", "rank"),
+            "deepspeed": (
+                *("__init__", "parts", "buckets", "passes", "replicated"),
+                *("trace", "coordinator", "plan", "stage3"),
+            ),
+        }.items()
+        for name in names
+    },
 }
 ONLY_PYTHON = {
     "UnknownField",
     "unknown",  # the hint at the nearest field: only people who write Python mistype one
     # data, which JavaScript describes in JSDoc and writes as plain objects
-    *("Buffer", "Held", "Recipe", "Transformer", "Cluster", "Collective", "Layer", "Span", "Live", "Step"),
+    *("Buffer", "Recipe", "Transformer", "Cluster", "Collective", "Layer", "Span", "Live", "Step"),
+    *("Shape", "Parameter", "Module", "Layout"),
+    *("Stored", "Part", "Bucket", "Options", "Mesh", "Group", "Use", "Costs"),
+    *("Sizes", "Piece", "Reducer", "Run", "Pending", "Node", "Visit", "Limits", "Gather", "Request"),
+    *("Moment", "Coordinator", "Plan", "Gathered"),
 }
 ONLY_JAVASCRIPT = {
     "SetupError",  # Python's ValueError
@@ -28,8 +43,10 @@ ONLY_JAVASCRIPT = {
     "but",  # setup.but(...)
     "bytes_of",  # recipe.bytes_of(...)
     "make_op",  # Op(...)
+    "make_held",  # Held(...)
+    "make_draft",  # Draft(...)
 }
-AS_FUNCTIONS = {"Setup": "make_setup", "Op": "make_op"}
+AS_FUNCTIONS = {"Setup": "make_setup", "Op": "make_op", "Held": "make_held", "Draft": "make_draft"}
 
 FUNCTION = re.compile(r"^export function (\w+)\((.*?)\) \{$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"^export (?:function|class|const) (\w+)", re.MULTILINE)
@@ -62,7 +79,7 @@ def javascript_names(file):
 def test_every_module_of_the_core_has_its_twin():
     files = {path.relative_to(JAVASCRIPT).as_posix() for path in JAVASCRIPT.rglob("*.js")}
     assert files == set(TWINS.values())
-    systems = {path.relative_to(PYTHON).as_posix() for path in (PYTHON / "systems").glob("*.py")}
+    systems = {path.relative_to(PYTHON).as_posix() for path in (PYTHON / "systems").rglob("*.py")}
     assert systems <= set(TWINS)
 
 

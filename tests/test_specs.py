@@ -19,6 +19,7 @@ from zerowidget.specs import (
     shown,
     transformer_of,
 )
+from zerowidget.words import field_name
 
 WORDS = load("words")
 NAN, INF = float("nan"), float("inf")
@@ -26,6 +27,8 @@ NAN, INF = float("nan"), float("inf")
 NUMBER, WHOLE, SWITCH = "a finite number", "a whole number", "True or False"
 STAGES, UNITS, LANGUAGES = "0, 1, 2 or 3", "GiB or GB", "en or zh"
 
+DTYPES = "float32, bfloat16 or float16"
+RESHARD = "True, False or a whole number of ranks"
 BAD = [
     ("N", 0, "at least 1", "0"),
     ("N", -1, "at least 1", "-1"),
@@ -58,8 +61,8 @@ BAD = [
     ("stage", None, STAGES, "None"),
     ("stage", NAN, STAGES, "nan"),
     ("stage", [3], STAGES, "[3]"),
-    ("system", "deepspeed", "paper", "'deepspeed'"),
-    ("system", None, "paper", "None"),
+    ("system", "megatron", "paper, deepspeed or fsdp2", "'megatron'"),
+    ("system", None, "paper, deepspeed or fsdp2", "None"),
     ("layers", 0, "at least 1", "0"),
     ("layers", 1025, "at most 1024", "1025"),
     ("layers", 1.5, WHOLE, "1.5"),
@@ -80,6 +83,31 @@ BAD = [
     ("utilization", "0.4", NUMBER, "'0.4'"),
     ("prefetch", -1, "at least 0", "-1"),
     ("prefetch", 0.5, WHOLE, "0.5"),
+    ("compare", "megatron", "paper, deepspeed or fsdp2", "'megatron'"),
+    ("param_dtype", "bf16", DTYPES, "'bf16'"),
+    ("param_dtype", None, DTYPES, "None"),
+    ("reduce_dtype", "fp32", DTYPES, "'fp32'"),
+    ("grad_accum_dtype", 32, DTYPES, "32"),
+    ("reshard_after_forward", 0, RESHARD, "0"),
+    ("reshard_after_forward", 2.5, RESHARD, "2.5"),
+    ("reshard_after_forward", "True", RESHARD, "'True'"),
+    ("reshard_after_forward", NAN, RESHARD, "nan"),
+    ("shard_size", 0, "at least 1", "0"),
+    ("sync_every_micro_batch", 1, SWITCH, "1"),
+    ("sync_every_micro_batch", None, SWITCH, "None"),
+    ("stage3_prefetch_bucket_size", "auto", WHOLE, "'auto'"),
+    ("stage3_max_live_parameters", -1, "at least 0", "-1"),
+    ("stage3_max_reuse_distance", 0.5, WHOLE, "0.5"),
+    ("stage3_param_persistence_threshold", -1, "at least 0", "-1"),
+    ("reduce_bucket_size", 0, "at least 1", "0"),
+    ("allgather_bucket_size", 0, "at least 1", "0"),
+    ("overlap_comm", 1, SWITCH, "1"),
+    ("contiguous_gradients", None, SWITCH, "None"),
+    ("use_multi_rank_bucket_allreduce", "no", SWITCH, "'no'"),
+    ("zero_hpz_partition_size", 0, "at least 1", "0"),
+    ("zero_quantized_weights", 1, SWITCH, "1"),
+    ("zero_quantized_gradients", 1, SWITCH, "1"),
+    ("offload", "nvme", "none or cpu", "'nvme'"),
     ("unit", "MB", UNITS, "'MB'"),
     ("unit", "gib", UNITS, "'gib'"),
     ("unit", None, UNITS, "None"),
@@ -112,7 +140,7 @@ def test_a_bad_choice_is_told_what_there_is(name, value, allowed):
 
 
 def test_every_field_has_a_value_that_it_refuses():
-    assert {case[0] for case in BAD} | {"gpu", "recipe", "link"} == set(FIELDS)
+    assert {case[0] for case in BAD} | {"gpu", "recipe", "link", "shapes"} == set(FIELDS)
 
 
 @pytest.mark.parametrize("name", ["N", "n", "layers"])
@@ -409,7 +437,12 @@ def test_what_is_no_count_is_refused_with_an_example(text):
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_has_a_label_in_both_languages(name):
     # "recompute" alone is what the timeline calls the op
-    label = WORDS["recompute_field" if name == "recompute" else name]
+    key = "recompute_field" if name == "recompute" else name
+    if key not in WORDS:  # a knob that both languages call as its system does
+        assert FIELDS[name].get("systems")
+        assert field_name(name, "zh") == field_name(name, "en") == name
+        return
+    label = WORDS[key]
     assert label["en"]
     assert label["zh"]
 

@@ -51,7 +51,7 @@ def exposures(spans):
 
 def held(spans):
     """When what is held on top of rest changes: time, gathered layers, layers of whole gradients."""
-    sizes = {op.takes[0]: op.takes[1] for op in (span.op for span in spans) if op.takes}
+    sizes = dict(buffer for span in spans for buffer in span.op.takes)
     return [
         (live.time, live.gathered / sizes.get("gathered", 1.0), live.buckets / sizes.get("buckets", 1.0))
         for live in live_bytes(spans)
@@ -347,13 +347,13 @@ def test_a_span_across_two_gaps_counts_in_both():
 
 
 def test_frees_come_before_allocations_of_the_same_moment():
-    first = Op("a", "", "", "comm", 1.0, (), takes=("gathered", 8.0))
+    first = Op("a", "", "", "comm", 1.0, (), takes=(("gathered", 8.0),))
     spans = schedule(
         [
             first,
-            Op("b", "", "", "compute", 1.0, (0,), gives=("gathered", 8.0)),
+            Op("b", "", "", "compute", 1.0, (0,), gives=(("gathered", 8.0),)),
             first._replace(waits_for=(1,)),
-            Op("c", "", "", "compute", 1.0, (2,), gives=("gathered", 8.0)),
+            Op("c", "", "", "compute", 1.0, (2,), gives=(("gathered", 8.0),)),
         ]
     )
     assert [(live.time, live.gathered) for live in live_bytes(spans)] == [(0.0, 8.0), (2.0, 8.0), (4.0, 0.0)]
@@ -402,8 +402,8 @@ def test_buffers_are_as_large_as_what_travels(stage, recipe):
     assert (len(reductions), len(gathers)) == (4, 8 if stage == 3 else 0)
     for op in reductions:
         (backward,) = op.waits_for
-        assert ops[backward].takes == op.gives == ("buckets", op.nbytes)
-    assert all(op.takes == ("gathered", op.nbytes) for op in gathers)
+        assert ops[backward].takes == op.gives == (("buckets", op.nbytes),)
+    assert all(op.takes == (("gathered", op.nbytes),) for op in gathers)
 
 
 @pytest.mark.parametrize(("stage", "share"), [(0, 1), (1, 64), (2, 64), (3, 64)])
@@ -497,7 +497,8 @@ def test_rows_tell_the_selected_stage_in_issue_order():
         assert (row["op"], row["group"], row["phase"], row["stream"]) == span.op[:4]
         assert (row["start"], row["end"], row["waits_for"]) == (span.start, span.end, span.cause)
     columns = (
-        "stage, index, op, group, phase, stream, start, end, elements, dtype, nbytes, waits_for, exposed"
+        "stage, index, op, group, phase, stream, start, end, elements, dtype, nbytes, waits_for, exposed, "
+        "ranks, module"
     )
     assert list(rows[0]) == columns.split(", ")
 

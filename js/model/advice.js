@@ -2,9 +2,21 @@
 
 import { at_rest, nbytes_of } from "./memory.js";
 import { summary } from "./rows.js";
-import { but, bytes_of, cluster_of, FIELDS, GPUS, recipe_of } from "./specs.js";
-import { system_of } from "./systems/index.js";
-import { amount, count, duration, exponential, in_unit, plain, say, size, trimmed } from "./words.js";
+import { cluster_of, FIELDS, GPUS, resized, total } from "./specs.js";
+import { collectives_of } from "./systems/index.js";
+import { step_of } from "./timeline.js";
+import {
+  amount,
+  count,
+  duration,
+  exponential,
+  in_unit,
+  plain,
+  say,
+  scaled_size,
+  size,
+  trimmed,
+} from "./words.js";
 
 /** @typedef {import("./rows.js").SummaryRow} SummaryRow */
 /** @typedef {import("./specs.js").Setup} Setup */
@@ -18,6 +30,7 @@ import { amount, count, duration, exponential, in_unit, plain, say, size, trimme
  * @property {boolean} fits_peak
  * @property {number | null} relative communication against plain data parallelism, null on one GPU
  * @property {number | null} smallest_n GPUs from which stage 3 fits; null when some stage fits or none ever does
+ * @property {number | null} break_even bytes/s, see there, of stage 3
  */
 
 /** @typedef {Chosen & {text: string}} Advice */
@@ -42,6 +55,7 @@ export function advice(setup, rows = summary(setup)) {
     fits_peak,
     relative,
     smallest_n: found,
+    break_even: break_even(rows[3]),
   };
   return { ...chosen, text: advice_text(setup, chosen) };
 }
@@ -54,7 +68,7 @@ export function advice(setup, rows = summary(setup)) {
  */
 export function smallest_n(setup, stage) {
   const { capacity } = cluster_of(setup);
-  const fits = (/** @type {number} */ n) => nbytes_of(at_rest(but(setup, { n }), stage)) <= capacity;
+  const fits = (/** @type {number} */ n) => nbytes_of(at_rest(resized(setup, n, stage), stage)) <= capacity;
   let low = 0; // low does not fit, high does
   let high = /** @type {number} */ (FIELDS.n.max);
   if (!fits(high)) return null;
@@ -95,6 +109,16 @@ export function advice_text(setup, chosen) {
 }
 
 /**
+ * The bandwidth per rank, bytes/s, from which a step's communication can hide behind its compute; null when there
+ * is nothing to send, or when the latencies alone take longer.
+ * @param {SummaryRow} row
+ */
+export function break_even(row) {
+  const seconds = row.compute - row.latency;
+  return row.wire_bytes > 0 && seconds > 0 ? row.wire_bytes / seconds : null;
+}
+
+/**
  * What a stage costs in communication.
  * @param {Readonly<Setup>} setup
  * @param {number | null} relative
@@ -105,41 +129,54 @@ export function price_text(setup, relative) {
   return say("price_less", setup.language, { relative: trimmed(relative, 2) });
 }
 
+/** The three model states; what is neither parameters nor gradients nor a buffer is the optimizer's. */
+export const KINDS = ["parameters", "gradients", "optimizer"];
+
 /**
- * What the stage holds at rest, with N and n filled in: "(2N + 2N + 12N)/n = 16 × 7.5e9 / 64 = ...".
+ * What the stage holds at rest, with N and n filled in: "(2N + 2N + 12N)/n = 16 × 7.5e9 / 64 = ...". What is no
+ * multiple of N, a buffer, stands as what it takes.
  * @param {Readonly<Setup>} setup
  * @param {number} stage
  */
 export function formula(setup, stage) {
-  const recipe = recipe_of(setup);
-  const sharded_from = system_of(setup).SHARDED_FROM;
-  /** @type {string[]} */
-  const whole = [];
-  /** @type {string[]} */
-  const sharded = [];
-  let whole_bytes = 0;
-  let sharded_bytes = 0;
-  for (const kind of ["parameters", "gradients", "optimizer"]) {
-    const nbytes = bytes_of(recipe, kind);
-    if (nbytes > 0 && stage >= sharded_from[kind]) {
-      sharded.push(`${plain(nbytes)}N`);
-      sharded_bytes = sharded_bytes + nbytes;
-    } else if (nbytes > 0) {
-      whole.push(`${plain(nbytes)}N`);
-      whole_bytes = whole_bytes + nbytes;
-    }
-  }
+  const held = at_rest(setup, stage).filter(({ device }) => device === "gpu");
   const N = exponential(setup.N, 3);
-  const symbols = whole.slice();
+  /** @type {string[]} */
+  const symbols = [];
   /** @type {string[]} */
   const figures = [];
-  if (whole.length > 0) figures.push(`${plain(whole_bytes)} × ${N}`);
-  if (sharded.length > 0) {
-    const terms = sharded.join(" + ");
-    symbols.push(sharded.length > 1 ? `(${terms})/n` : `${terms}/n`);
-    figures.push(`${plain(sharded_bytes)} × ${N} / ${setup.n}`);
+  /** @type {Map<string, [number, boolean, string]>} */
+  const divisors = new Map();
+  for (const { over, falls } of held) {
+    const letter = falls ? "n" : String(over);
+    divisors.set(`${over} ${letter}`, [over, falls, letter]);
   }
-  const rest = nbytes_of(at_rest(setup, stage));
+  for (const [over, falls, letter] of divisors.values()) {
+    const shares = held.filter((part) => part.over === over && part.falls === falls && part.each > 0);
+    /** @type {string[]} */
+    const terms = [];
+    for (const kind of KINDS) {
+      const each = total(shares.filter(({ state }) => kind_of(state) === kind).map((part) => part.each));
+      if (each > 0) terms.push(`${plain(each)}N`);
+    }
+    if (terms.length === 0) continue;
+    const share = `${plain(total(shares.map((part) => part.each)))} × ${N}`;
+    if (letter === "1") {
+      symbols.push(...terms);
+      figures.push(share);
+    } else {
+      const joined = terms.join(" + ");
+      symbols.push(terms.length > 1 ? `(${joined})/${letter}` : `${joined}/${letter}`);
+      figures.push(`${share} / ${over}`);
+    }
+  }
+  for (const { state, each, nbytes } of held) {
+    if (each === 0 && nbytes > 0) {
+      symbols.push(say(state, setup.language));
+      figures.push(exponential(nbytes, 3));
+    }
+  }
+  const rest = nbytes_of(held);
   const value = in_unit(rest, setup.unit);
   const text = value >= 0.1 ? trimmed(value, 2) : amount(value);
   return say("formula", setup.language, {
@@ -151,49 +188,79 @@ export function formula(setup, stage) {
 }
 
 /**
+ * Which of the three model states a state belongs to.
+ * @param {string} state
+ */
+export function kind_of(state) {
+  return state === "parameters" || state === "gradients" ? state : "optimizer";
+}
+
+/** @type {Record<string, string>} What each collective moves, in the order in which a sentence names them. */
+export const MOVED = {
+  all_gather: "parameters",
+  broadcast: "parameters",
+  reduce_scatter: "gradients",
+  all_reduce: "gradients",
+  reduce: "gradients",
+};
+
+/**
  * What the stage of that summary row communicates in one step.
  * @param {Readonly<Setup>} setup
  * @param {SummaryRow} row
+ * @param {import("./timeline.js").Step} [step] its schedule, if at hand
  */
-export function movement(setup, row) {
+export function movement(setup, row, step = step_of(setup, row.stage)) {
   const { language } = setup;
   if (row.relative === null) return say("moves_alone", language);
   /** @type {string[]} */
   const parts = [];
-  const collectives = system_of(setup).collectives(setup, row.stage);
-  for (const name of ["all_gather", "reduce_scatter", "all_reduce"]) {
+  const ops = step.spans.map(({ op }) => op);
+  const collectives = collectives_of(setup, row.stage, ops);
+  for (const [name, kind] of Object.entries(MOVED)) {
     let times = 0;
     for (const entry of collectives) {
-      if (entry.op === name) times += entry.count / setup.layers;
+      if (entry.op === name) times = times + entry.elements / setup.N;
     }
-    if (times > 0) {
-      const kind = name === "all_gather" ? "parameters" : "gradients";
-      const often = times === 1 ? "" : `${times} × `;
+    // single numbers, such as a norm, go without saying
+    if (trimmed(times, 2) !== "0") {
+      const often = trimmed(times, 2) === "1" ? "" : `${trimmed(times, 2)} × `;
       const words = { op: say(name, language), kind: say(kind, language) };
       parts.push(say("moves_part", language, { times: often, ...words }));
     }
   }
-  return say("moves_stage", language, {
+  const moved = say("moves_stage", language, {
     elements: `${trimmed(row.volume / setup.N, 2)}N = ${count(row.volume)}`,
     what: parts.join(" + "),
     wire: size(row.wire_bytes, setup.unit),
     relative: trimmed(row.relative, 2),
   });
+  const each = trimmed(row.messages / setup.layers, 2);
+  const values = { messages: row.messages, each, latency: duration(row.latency) };
+  const said = [moved, say("moves_messages", language, values)];
+  const needed = break_even(row);
+  const one_ring = row.between_bytes === 0 || row.between_bytes === row.wire_bytes;
+  if (row.stage === 3 && needed !== null && one_ring) {
+    const carried = scaled_size(cluster_of(setup).bandwidth, "GB");
+    said.push(say("moves_hidden", language, { needed: scaled_size(needed, "GB"), carried }));
+  }
+  return said.join(language === "zh" ? "" : " ");
 }
 
 /**
  * The selected stage in words, in the setup's language, keys in reading order.
  * @param {Readonly<Setup>} setup
  * @param {import("./rows.js").SummaryRow[]} [rows] the summary, if at hand
+ * @param {import("./timeline.js").Step} [step] the selected stage's schedule, if at hand
  * @returns {{headline: string, costs: string, formula: string, moves: string, fits: string}}
  */
-export function explain(setup, rows = summary(setup)) {
+export function explain(setup, rows = summary(setup), step = undefined) {
   const row = rows[setup.stage];
   return {
     headline: say("headline", setup.language, { stage: setup.stage, rest: size(row.rest, setup.unit) }),
     costs: costs_text(setup, row),
     formula: formula(setup, setup.stage),
-    moves: movement(setup, row),
+    moves: movement(setup, row, step),
     fits: advice(setup, rows).text,
   };
 }

@@ -4,7 +4,7 @@
 /** @typedef {import("./specs.js").Cluster} Cluster */
 
 /** @type {Record<string, number>} Times a ring goes round; also how often the paper counts each element. */
-export const ROUNDS = { all_gather: 1, reduce_scatter: 1, all_reduce: 2 };
+export const ROUNDS = { all_gather: 1, reduce_scatter: 1, all_reduce: 2, broadcast: 1, reduce: 1 };
 
 /**
  * Bytes that one rank sends for a collective on `nbytes` over `n` ranks.
@@ -23,5 +23,8 @@ export function wire_bytes(op, nbytes, n) {
  * @param {Cluster} cluster
  */
 export function seconds(op, nbytes, cluster) {
+  if (op === "broadcast" || op === "reduce") {
+    return (cluster.n - 1) * cluster.latency + nbytes / cluster.bandwidth;
+  }
   return ROUNDS[op] * (cluster.n - 1) * (cluster.latency + nbytes / (cluster.n * cluster.bandwidth));
 }

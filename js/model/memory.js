@@ -1,11 +1,12 @@
 // Bytes per GPU: at rest, and on top of that at the peak of a step. Mirrors src/zerowidget/memory.py.
 
+import { BUFFERS, make_held } from "./program.js";
 import { make_setup, total } from "./specs.js";
 import { system_of } from "./systems/index.js";
 
 /** @typedef {import("./specs.js").Setup} Setup */
 /** @typedef {import("./timeline.js").Step} Step */
-/** @typedef {[string, string, number]} Held State, device (gpu, cpu, nvme), bytes. */
+/** @typedef {import("./program.js").Held} Held */
 
 /**
  * What a GPU holds between steps, in drawing order.
@@ -18,25 +19,25 @@ export function at_rest(setup, stage) {
 }
 
 /**
- * What comes on top at the moment of the step when most is held; parts that are nothing are left out.
+ * What comes on top at the moment of the step when most is held; parts that are nothing are left out. Only what
+ * a sharded optimizer's step copies is a share of 1/n; the rest is whole layers, whole buckets.
  * @param {Step} step
  * @returns {Held[]}
  */
 export function on_top(step) {
-  /** @type {Held[]} */
-  const parts = [
-    ["gathered", "gpu", step.peak.gathered],
-    ["buckets", "gpu", step.peak.buckets],
-  ];
-  return parts.filter(([, , nbytes]) => nbytes > 0);
+  /** @type {any} */
+  const peak = step.peak;
+  const falls = (/** @type {string} */ state) => state === "copies" && step.stage >= 1;
+  const parts = BUFFERS.map((state) => make_held(state, "gpu", peak[state], 0, 1, falls(state)));
+  return parts.filter(({ nbytes }) => nbytes > 0);
 }
 
 /**
- * All bytes of a list of what is held.
+ * All bytes of GPU memory in a list of what is held.
  * @param {Held[]} held
  */
 export function nbytes_of(held) {
-  return total(held.map(([, , nbytes]) => nbytes));
+  return total(held.filter(({ device }) => device === "gpu").map(({ nbytes }) => nbytes));
 }
 
 /**

@@ -4,7 +4,7 @@
 import { ROUNDS, seconds, wire_bytes } from "./comms.js";
 import { at_rest, nbytes_of, on_top } from "./memory.js";
 import { cluster_of, total } from "./specs.js";
-import { system_of } from "./systems/index.js";
+import { collectives_of } from "./systems/index.js";
 import { step_of } from "./timeline.js";
 
 /** @typedef {import("./specs.js").Setup} Setup */
@@ -17,11 +17,13 @@ import { step_of } from "./timeline.js";
  * @property {string} device
  * @property {"rest" | "peak"} when rest, or peak: on top of rest
  * @property {number} nbytes
+ * @property {boolean} falls whether it shrinks as n grows
  */
 
 /**
  * `elements` and `nbytes` are of the full tensors of all `count` collectives together, `wire_bytes` is what one
- * rank sends for them, `seconds` their time one after the other.
+ * rank sends for them, `between_bytes` as much of it as goes round rings that leave a node, `seconds` their time
+ * one after the other, `latency` the part of it that no bandwidth takes away, `ranks` how many take part in one.
  * @typedef {object} CommunicationRow
  * @property {number} stage
  * @property {string} phase
@@ -32,6 +34,9 @@ import { step_of } from "./timeline.js";
  * @property {number} nbytes
  * @property {number} wire_bytes
  * @property {number} seconds
+ * @property {number} latency
+ * @property {number} ranks
+ * @property {number} between_bytes
  */
 
 /**
@@ -49,11 +54,14 @@ import { step_of } from "./timeline.js";
  * @property {number} nbytes
  * @property {number | null} waits_for index of the row whose end let this one start, null when it starts at once
  * @property {number} exposed
+ * @property {number} ranks that take part in a collective
+ * @property {string} module the part of the group, where a system works on parts
  */
 
 /**
  * Bytes and seconds. `volume`: elements a rank sends and receives, as the paper counts them (2N, 2N, 2N, 3N).
- * `relative`: wire bytes against plain data parallelism; null on a single GPU.
+ * `relative`: wire bytes against plain data parallelism, the system's own stage 0; null on a single GPU.
+ * `messages`: collectives; `latency`: the part of their time that has nothing to do with bytes.
  * @typedef {object} SummaryRow
  * @property {number} stage
  * @property {number} rest
@@ -62,7 +70,10 @@ import { step_of } from "./timeline.js";
  * @property {boolean} fits_peak
  * @property {number} volume
  * @property {number} wire_bytes
+ * @property {number} between_bytes
  * @property {number | null} relative
+ * @property {number} messages
+ * @property {number} latency
  * @property {number} compute
  * @property {number} communication
  * @property {number} exposed
@@ -90,11 +101,11 @@ export function memory_rows(setup, steps = steps_of(setup)) {
   /** @type {MemoryRow[]} */
   const rows = [];
   steps.forEach((step, stage) => {
-    for (const [state, device, nbytes] of at_rest(setup, stage)) {
-      rows.push({ stage, state, device, when: "rest", nbytes });
+    for (const { state, device, nbytes, falls } of at_rest(setup, stage)) {
+      rows.push({ stage, state, device, when: "rest", nbytes, falls });
     }
-    for (const [state, device, nbytes] of on_top(step)) {
-      rows.push({ stage, state, device, when: "peak", nbytes });
+    for (const { state, device, nbytes, falls } of on_top(step)) {
+      rows.push({ stage, state, device, when: "peak", nbytes, falls });
     }
   });
   return rows;
@@ -103,29 +114,34 @@ export function memory_rows(setup, steps = steps_of(setup)) {
 /**
  * What one step communicates.
  * @param {Readonly<Setup>} setup
+ * @param {Step[]} [steps]
  * @returns {CommunicationRow[]}
  */
-export function communication_rows(setup) {
-  const cluster = cluster_of(setup);
+export function communication_rows(setup, steps = steps_of(setup)) {
   /** @type {CommunicationRow[]} */
   const rows = [];
-  for (const stage of STAGES) {
-    for (const { phase, op, dtype, count, elements, nbytes } of system_of(setup).collectives(setup, stage)) {
-      const times = count / setup.layers; // whole tensors: N comes out as N, not as a sum over layers
-      const whole = (nbytes / elements) * setup.N * times;
+  steps.forEach((step, stage) => {
+    const ops = step.spans.map(({ op }) => op);
+    for (const kind of collectives_of(setup, stage, ops)) {
+      const { phase, op, dtype, count, elements, nbytes, ranks, leaves } = kind;
+      const sent = wire_bytes(op, nbytes, ranks);
+      const ring = cluster_of(setup, ranks, leaves ? setup.gpus_per_node : 1);
       rows.push({
         stage,
         phase,
         op,
         dtype,
         count,
-        elements: setup.N * times,
-        nbytes: whole,
-        wire_bytes: wire_bytes(op, whole, setup.n),
-        seconds: count * seconds(op, nbytes, cluster),
+        elements,
+        nbytes,
+        wire_bytes: sent,
+        seconds: kind.seconds,
+        latency: count * seconds(op, 0, ring),
+        ranks,
+        between_bytes: leaves ? sent : 0,
       });
     }
-  }
+  });
   return rows;
 }
 
@@ -138,7 +154,7 @@ export function communication_rows(setup) {
 export function timeline_rows(setup, step = step_of(setup, setup.stage)) {
   const { stage } = setup;
   return step.spans.map(({ op: line, start, end, cause }, index) => {
-    const { op, group, phase, stream, elements, dtype, nbytes } = line;
+    const { op, group, phase, stream, elements, dtype, nbytes, ranks, module } = line;
     const exposed = step.exposed[index];
     return {
       stage,
@@ -154,6 +170,8 @@ export function timeline_rows(setup, step = step_of(setup, setup.stage)) {
       nbytes,
       waits_for: cause,
       exposed,
+      ranks,
+      module,
     };
   });
 }
@@ -166,7 +184,7 @@ export function timeline_rows(setup, step = step_of(setup, setup.stage)) {
  */
 export function summary(setup, steps = steps_of(setup)) {
   const { capacity } = cluster_of(setup);
-  const sent = communication_rows(setup);
+  const sent = communication_rows(setup, steps);
   const plain = total(sent.filter((row) => row.stage === 0).map((row) => row.wire_bytes));
   return steps.map((step, stage) => {
     const mine = sent.filter((row) => row.stage === stage);
@@ -187,7 +205,10 @@ export function summary(setup, steps = steps_of(setup)) {
       fits_peak: peak <= capacity,
       volume: total(mine.map((row) => ROUNDS[row.op] * row.elements)),
       wire_bytes: wire,
+      between_bytes: total(mine.map((row) => row.between_bytes)),
       relative: plain > 0 ? wire / plain : null,
+      messages: total(mine.map((row) => row.count)),
+      latency: total(mine.map((row) => row.latency)),
       compute,
       communication,
       exposed: total(step.exposed),
@@ -206,7 +227,7 @@ export function tables(setup) {
     setup,
     summary: summary(setup, steps),
     memory: memory_rows(setup, steps),
-    communication: communication_rows(setup),
+    communication: communication_rows(setup, steps),
     timeline: timeline_rows(setup, steps[setup.stage]),
   };
 }

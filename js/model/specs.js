@@ -8,15 +8,17 @@ import recipes from "../../src/zerowidget/data/recipes.json" with { type: "json"
 import { plain, say } from "./words.js";
 
 /** @typedef {string | number | boolean | null} Value */
+/** @typedef {number[] | string} Shape Lengths, or the name of the earlier parameter whose memory it shares. */
 
 /**
  * @typedef {object} Field
- * @property {"number" | "whole" | "choice" | "bool"} type
+ * @property {"number" | "whole" | "choice" | "bool" | "reshard" | "shapes"} type
  * @property {Value} default
  * @property {number} [min]
  * @property {number} [max]
  * @property {string | Value[]} [options]
  * @property {boolean} [optional]
+ * @property {string[]} [systems] that read it; all of them when not given
  */
 
 /**
@@ -58,6 +60,15 @@ export const RECIPES = /** @type {any} */ (recipes);
 
 /** Bound on layers x accumulation: past it the timeline is longer than anyone can read. */
 export const MAX_LAYER_STEPS = 16384;
+
+/** @type {Record<string, number>} */
+export const DTYPE_BYTES = { float32: 4, bfloat16: 2, float16: 2 };
+
+/** Bounds on what is taken as the shapes of a model. */
+export const MAX_SHAPES = 4096;
+export const MAX_NAME = 200;
+export const MAX_DIMENSIONS = 8;
+export const MAX_LENGTH = 2 ** 40;
 
 /** A value that its field cannot take; Python's ValueError. */
 export class SetupError extends Error {
@@ -145,8 +156,14 @@ export function check(name, value, language = "en") {
     return new SetupError(say("error", language, { name, rule: allowed, value: shown(value) }));
   };
   if ((value === null || value === undefined) && rule.optional) return null;
+  if (rule.type === "shapes") return check_shapes(name, value, language);
   if (rule.type === "bool") {
     if (value !== true && value !== false) throw refuse("rule_bool");
+    return value;
+  }
+  if (rule.type === "reshard") {
+    if (value === true || value === false) return value;
+    if (!is_number(value) || !Number.isInteger(value) || value < 1) throw refuse("rule_reshard");
     return value;
   }
   if (rule.type === "choice") {
@@ -171,6 +188,57 @@ export function check(name, value, language = "en") {
   return value === 0 ? 0 : value; // Python's int(-0.0) is 0
 }
 
+/** @type {WeakSet<object>} Lists of shapes that were found good: a drag checks every field many times. */
+const CHECKED = new WeakSet();
+
+/**
+ * The shapes of a model's parameters, by name, in the order of the model: a list of pairs. Throws SetupError,
+ * naming the entry, when they are none.
+ * @param {string} name
+ * @param {any} value
+ * @param {string} [language]
+ * @returns {[string, Shape][]}
+ */
+export function check_shapes(name, value, language = "en") {
+  /** @type {(entry: unknown) => SetupError} */
+  const refuse = (entry) => {
+    const rule = say("rule_shapes", language, { most: MAX_SHAPES });
+    return new SetupError(say("error", language, { name, rule, value: shown(entry) }));
+  };
+  if (typeof value === "object" && CHECKED.has(value)) return value;
+  if (!Array.isArray(value) || value.length < 1 || value.length > MAX_SHAPES) throw refuse(value);
+  /** @type {Map<string, Shape>} */
+  const stored = new Map();
+  let elements = 0;
+  for (const pair of value) {
+    if (!Array.isArray(pair) || pair.length !== 2) throw refuse(pair);
+    const [parameter, shape] = pair;
+    if (
+      typeof parameter !== "string" ||
+      [...parameter].length < 1 ||
+      [...parameter].length > MAX_NAME ||
+      stored.has(parameter)
+    ) {
+      throw refuse(parameter);
+    }
+    if (typeof shape === "string") {
+      if (!Array.isArray(stored.get(shape))) throw refuse(`${parameter}: ${shape}`);
+      stored.set(parameter, shape);
+      continue;
+    }
+    const fits = (/** @type {unknown} */ length) =>
+      is_number(length) && Number.isInteger(length) && length >= 1 && length <= MAX_LENGTH;
+    if (!Array.isArray(shape) || shape.length > MAX_DIMENSIONS || !shape.every(fits)) {
+      throw refuse(`${parameter}: ${shape}`);
+    }
+    stored.set(parameter, shape);
+    elements = elements + elements_of(shape);
+  }
+  if (elements > /** @type {number} */ (FIELDS.N.max)) throw refuse(`${elements} elements`);
+  CHECKED.add(value);
+  return value;
+}
+
 /**
  * Everything a user chooses; every number of the model is a function of it. Fields: docs/model.md.
  * @typedef {object} Setup
@@ -178,9 +246,11 @@ export function check(name, value, language = "en") {
  * @property {number} n
  * @property {number} stage
  * @property {string} system
+ * @property {string | null} compare
  * @property {string} recipe
  * @property {number} layers
  * @property {number | null} hidden
+ * @property {[string, Shape][] | null} shapes
  * @property {number} seq_len
  * @property {number} micro_batch
  * @property {number} accumulation
@@ -190,6 +260,25 @@ export function check(name, value, language = "en") {
  * @property {string} link
  * @property {number} utilization
  * @property {number} prefetch
+ * @property {string} param_dtype
+ * @property {string | null} reduce_dtype
+ * @property {string | null} grad_accum_dtype
+ * @property {boolean | number | null} reshard_after_forward
+ * @property {number | null} shard_size
+ * @property {boolean} sync_every_micro_batch
+ * @property {number} stage3_prefetch_bucket_size
+ * @property {number} stage3_max_live_parameters
+ * @property {number} stage3_max_reuse_distance
+ * @property {number} stage3_param_persistence_threshold
+ * @property {number} reduce_bucket_size
+ * @property {number} allgather_bucket_size
+ * @property {boolean | null} overlap_comm
+ * @property {boolean} contiguous_gradients
+ * @property {boolean} use_multi_rank_bucket_allreduce
+ * @property {number} zero_hpz_partition_size
+ * @property {boolean} zero_quantized_weights
+ * @property {boolean} zero_quantized_gradients
+ * @property {string} offload
  * @property {string} unit
  * @property {string} language
  */
@@ -204,18 +293,92 @@ export function make_setup(values = {}) {
   for (const name in values) {
     if (!Object.hasOwn(FIELDS, name)) throw new TypeError(say("error_unknown", "en", { name }));
   }
+  /** @type {Record<string, any>} */
+  const given = values.shapes ? { ...counted(check("shapes", values.shapes)), ...values } : values;
   /** @type {any} */
   const setup = {};
   for (const name in FIELDS) {
-    const value = values[/** @type {keyof Setup} */ (name)];
+    const value = given[name];
     setup[name] = check(name, value === undefined ? FIELDS[name].default : value);
   }
+  agree(setup);
+  return Object.freeze(setup);
+}
+
+/**
+ * The fields that follow from the shapes of a model: its elements, and the layers they are in.
+ * @param {[string, Shape][]} shapes
+ * @returns {{N: number, layers: number}}
+ */
+export function counted(shapes) {
+  let elements = 0;
+  /** @type {Set<string>} */
+  const layers = new Set();
+  for (const [name, shape] of shapes) {
+    if (typeof shape !== "string") elements = elements + elements_of(shape);
+    layers.add(layer_name(name));
+  }
+  layers.delete("");
+  return { N: elements, layers: Math.max(1, layers.size) };
+}
+
+/**
+ * The product of the lengths.
+ * @param {number[]} shape
+ */
+export function elements_of(shape) {
+  let elements = 1;
+  for (const length of shape) elements = elements * length;
+  return elements;
+}
+
+/**
+ * The part of a parameter's name that tells its layer: "blocks.0.qkv.weight" is in "blocks.0". Layers are what
+ * stands in a list: the name up to its first number. "" for what is in no list.
+ * @param {string} name
+ */
+export function layer_name(name) {
+  const parts = name.split(".");
+  for (let index = 0; index < parts.length - 1; index += 1) {
+    if (/^[0-9]+$/.test(parts[index])) return parts.slice(0, index + 1).join(".");
+  }
+  return "";
+}
+
+/**
+ * Throws SetupError when fields do not go together; rules of fields that `setup.system` lacks rest.
+ * @param {Setup} setup
+ */
+export function agree(setup) {
+  /** @type {(name: string, rule: string, value: unknown) => SetupError} */
+  const refuse = (name, rule, value) =>
+    new SetupError(say("error", "en", { name, rule, value: String(value) }));
   if (setup.layers * setup.accumulation > MAX_LAYER_STEPS) {
     const product = `${setup.layers} x ${setup.accumulation}`;
-    const limit = say("rule_max", "en", { limit: MAX_LAYER_STEPS });
-    throw new SetupError(say("error", "en", { name: "layers x accumulation", rule: limit, value: product }));
+    throw refuse("layers x accumulation", say("rule_max", "en", { limit: MAX_LAYER_STEPS }), product);
   }
-  return Object.freeze(setup);
+  if (setup.shapes !== null) {
+    if (setup.shapes.length * setup.accumulation > MAX_LAYER_STEPS) {
+      const product = `${setup.shapes.length} x ${setup.accumulation}`;
+      throw refuse("shapes x accumulation", say("rule_max", "en", { limit: MAX_LAYER_STEPS }), product);
+    }
+    for (const [name, value] of Object.entries(counted(setup.shapes))) {
+      const found = setup[/** @type {"N" | "layers"} */ (name)];
+      if (found !== value)
+        throw refuse(name, say("rule_counted", "en", { value: plain(value) }), shown(found));
+    }
+  }
+  let ranks = setup.n;
+  for (const name of /** @type {const} */ ([
+    "shard_size",
+    "reshard_after_forward",
+    "zero_hpz_partition_size",
+  ])) {
+    const size = setup[name];
+    if (!FIELDS[name].systems?.includes(setup.system) || typeof size !== "number") continue;
+    if (size < ranks && ranks % size !== 0) throw refuse(name, say("rule_divides", "en", { ranks }), size);
+    if (name === "shard_size") ranks = Math.min(ranks, size);
+  }
 }
 
 /**
@@ -225,6 +388,25 @@ export function make_setup(values = {}) {
  */
 export function but(setup, values) {
   return make_setup({ ...setup, ...values });
+}
+
+/**
+ * The setup on `n` GPUs as far as rest at `stage` goes: of the sizes that must divide n one matters. FSDP2 shards
+ * over `shard_size` ranks whatever n is: more GPUs than that hold what those hold.
+ * @param {Readonly<Setup>} setup
+ * @param {number} n
+ * @param {number} stage
+ */
+export function resized(setup, n, stage) {
+  let ranks = n;
+  if (setup.shard_size !== null && setup.system === "fsdp2" && stage >= 2)
+    ranks = Math.min(n, setup.shard_size);
+  return but(setup, {
+    n: ranks,
+    shard_size: null,
+    reshard_after_forward: null,
+    zero_hpz_partition_size: 1,
+  });
 }
 
 /** @type {Record<string, number>} */
@@ -301,6 +483,7 @@ export function bytes_of(recipe, kind) {
  * @property {number} bandwidth bytes/s, one direction, on the slowest link crossed
  * @property {number} latency seconds per ring step
  * @property {string} link key in data/links.json
+ * @property {boolean} leaves whether the ring leaves a node
  */
 
 /**
@@ -327,24 +510,30 @@ export function transformer_of(setup) {
 }
 
 /**
- * The GPU, and the slowest link that a ring over all n ranks crosses.
+ * The GPU, and the slowest link that a ring over `ranks` ranks crosses; `apart`: the distance between neighbours
+ * of the ring. Rings that far apart run beside each other and share the ports.
  * @param {Readonly<Setup>} setup
+ * @param {number | null} [ranks] all n when not given
+ * @param {number} [apart]
  * @returns {Cluster}
  */
-export function cluster_of(setup) {
+export function cluster_of(setup, ranks = null, apart = 1) {
+  const n = ranks === null ? setup.n : ranks;
   const gpu = GPUS[setup.gpu];
   const inside = gpu.link;
   const between = setup.link;
   const ports = LINKS[between].per === "gpu" ? setup.gpus_per_node : 1;
-  const across = LINKS[between].bandwidth * ports;
-  const crossed = setup.n > setup.gpus_per_node && across < LINKS[inside].bandwidth;
+  const across = (LINKS[between].bandwidth * ports) / Math.min(apart, setup.gpus_per_node);
+  const leaves = n * apart > setup.gpus_per_node && n > 1;
+  const crossed = leaves && across < LINKS[inside].bandwidth;
   return {
-    n: setup.n,
+    n,
     capacity: gpu.memory_MiB * 1048576,
     flops: gpu.flops * setup.utilization,
     memory_bandwidth: gpu.memory_bandwidth,
     bandwidth: crossed ? across : LINKS[inside].bandwidth,
-    latency: LINKS[setup.n > setup.gpus_per_node ? between : inside].latency,
+    latency: LINKS[leaves ? between : inside].latency,
     link: crossed ? between : inside,
+    leaves,
   };
 }

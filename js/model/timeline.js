@@ -1,6 +1,7 @@
 // From a program to times: one forward pass over FIFO streams, then what is exposed and what is live.
 // Mirrors src/zerowidget/timeline.py.
 
+import { BUFFERS } from "./program.js";
 import { system_of } from "./systems/index.js";
 
 /** @typedef {import("./program.js").Buffer} Buffer */
@@ -17,16 +18,20 @@ import { system_of } from "./systems/index.js";
  */
 
 /**
- * What is held on top of rest from `time` until the next entry, in bytes.
+ * What is held on top of rest from `time` until the next entry, in bytes; names as in BUFFERS.
  * @typedef {object} Live
  * @property {number} time
  * @property {number} gathered
  * @property {number} buckets
+ * @property {number} whole_gradients
+ * @property {number} copies
+ * @property {number} nbytes all of them
  */
 
 /**
  * One step of a stage, scheduled.
  * @typedef {object} Step
+ * @property {number} stage
  * @property {Span[]} spans
  * @property {number[]} exposed seconds, per span: the part of a collective during which compute waits
  * @property {number} seconds
@@ -45,11 +50,12 @@ export function step_of(setup, stage) {
   let seconds = 0;
   for (const span of spans) seconds = Math.max(seconds, span.end);
   const live = live_bytes(spans);
-  let peak = { time: 0, gathered: 0, buckets: 0 };
+  /** @type {Live} */
+  let peak = { time: 0, gathered: 0, buckets: 0, whole_gradients: 0, copies: 0, nbytes: 0 };
   for (const entry of live) {
-    if (entry.gathered + entry.buckets > peak.gathered + peak.buckets) peak = entry;
+    if (entry.nbytes > peak.nbytes) peak = entry;
   }
-  return { spans, exposed: exposed_seconds(spans, seconds), seconds, live, peak };
+  return { stage, spans, exposed: exposed_seconds(spans, seconds), seconds, live, peak };
 }
 
 /**
@@ -85,7 +91,8 @@ export function schedule(ops) {
 }
 
 /**
- * Per span, how long it runs while the compute stream stands still before `end`.
+ * Per span, how long it runs while the compute stream stands still before `end`. Where collectives run side by
+ * side on streams of their own, a moment counts for the one that began first.
  * @param {Span[]} spans
  * @param {number} end
  * @returns {number[]}
@@ -103,16 +110,25 @@ export function exposed_seconds(spans, end) {
   if (end > busy_until) gaps.push([busy_until, end]);
   /** @type {number[]} */
   const exposed = [];
-  let first = 0; // gaps before it are over: spans of the one network stream come in order
-  for (const span of spans) {
+  /** @type {number[]} */
+  const network = [];
+  for (let index = 0; index < spans.length; index += 1) {
+    exposed.push(0);
+    if (spans[index].op.stream !== "compute") network.push(index);
+  }
+  network.sort((a, b) => spans[a].start - spans[b].start);
+  let first = 0; // gaps before it are over
+  let until = 0; // moments before it are counted
+  for (const index of network) {
+    const span = spans[index];
+    const start = Math.max(span.start, until);
     let seconds = 0;
-    if (span.op.stream !== "compute") {
-      while (first < gaps.length && gaps[first][1] <= span.start) first += 1;
-      for (let gap = first; gap < gaps.length && gaps[gap][0] < span.end; gap += 1) {
-        seconds = seconds + (Math.min(gaps[gap][1], span.end) - Math.max(gaps[gap][0], span.start));
-      }
+    while (first < gaps.length && gaps[first][1] <= start) first += 1;
+    for (let gap = first; gap < gaps.length && gaps[gap][0] < span.end; gap += 1) {
+      seconds = seconds + Math.max(0, Math.min(gaps[gap][1], span.end) - Math.max(gaps[gap][0], start));
     }
-    exposed.push(seconds);
+    exposed[index] = seconds;
+    until = Math.max(until, span.end);
   }
   return exposed;
 }
@@ -127,22 +143,29 @@ export function live_bytes(spans) {
   /** @type {{time: number, takes: number, buffer: Buffer}[]} */
   const changes = [];
   for (const span of spans) {
-    if (span.op.takes !== null) changes.push({ time: span.start, takes: 1, buffer: span.op.takes });
-    if (span.op.gives !== null) changes.push({ time: span.end, takes: 0, buffer: span.op.gives });
+    for (const buffer of span.op.takes) changes.push({ time: span.start, takes: 1, buffer });
+    for (const buffer of span.op.gives) changes.push({ time: span.end, takes: 0, buffer });
+    if (span.op.queues.length > 0) {
+      let ready = 0;
+      for (const before of span.op.waits_for) ready = Math.max(ready, spans[before].end);
+      for (const buffer of span.op.queues) changes.push({ time: ready, takes: 1, buffer });
+    }
   }
   changes.sort((a, b) => a.time - b.time || a.takes - b.takes);
   /** @type {Live[]} */
   const live = [];
-  const held = new Float64Array(2); // gathered, buckets; an object with two names takes twice the time
-  const many = [0, 0];
+  const held = new Float64Array(4); // by place in BUFFERS; an object with names takes twice the time
+  const many = [0, 0, 0, 0];
   for (let index = 0; index < changes.length; index += 1) {
     const { time, takes, buffer } = changes[index];
-    const slot = buffer[0] === "gathered" ? 0 : 1;
+    const slot = BUFFERS.indexOf(buffer[0]);
     many[slot] += takes ? 1 : -1;
     held[slot] = held[slot] + (takes ? buffer[1] : -buffer[1]);
     if (many[slot] === 0) held[slot] = 0; // no rounding is left behind
     if (index + 1 === changes.length || changes[index + 1].time > time) {
-      live.push({ time, gathered: held[0], buckets: held[1] });
+      const [gathered, buckets, whole_gradients, copies] = held;
+      const nbytes = gathered + buckets + whole_gradients + copies;
+      live.push({ time, gathered, buckets, whole_gradients, copies, nbytes });
     }
   }
   return live;

@@ -34,6 +34,24 @@ export function say(key, language, values = {}) {
 }
 
 /**
+ * Whether there is a sentence `key`.
+ * @param {string} key
+ */
+export function has_word(key) {
+  return Object.hasOwn(WORDS, key);
+}
+
+/**
+ * What a field is called; a knob of a real system is called what that system calls it.
+ * @param {string} name
+ * @param {string} language
+ */
+export function field_name(name, language) {
+  const key = name === "recompute" ? "recompute_field" : name;
+  return has_word(key) ? say(key, language) : name;
+}
+
+/**
  * `x` with that many decimals: fixed(41.25, 1) is "41.3".
  * @param {number} x
  * @param {number} digits

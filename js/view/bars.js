@@ -1,18 +1,23 @@
 // What each GPU holds: a bar per stage, solid at rest, hatched on top at the peak.
 
+import { origin, system_key } from "../model/compare.js";
 import { at_rest, on_top } from "../model/memory.js";
-import { cluster_of, GPUS, recipe_of } from "../model/specs.js";
-import { system_of } from "../model/systems/index.js";
+import { BUFFERS } from "../model/program.js";
+import { cluster_of, GPUS } from "../model/specs.js";
 import { amount, in_unit, say, scaled_size, size, trimmed } from "../model/words.js";
 import { html, pool, set, svg, write } from "./dom.js";
 import { gutter, NARROW, round } from "./scale.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
-/** @typedef {{stage: number, state: string, nbytes: number, peak: boolean, x: number, width: number}} Segment */
+/** @typedef {import("./explorer.js").Side} Side */
+/** @typedef {import("../model/program.js").Held} Held */
+/** @typedef {{stage: number, side: number, part: Held, peak: boolean, x: number, width: number, y: number, height: number}} Segment */
 
 const TOP = 20; // room for the label of the capacity line
 const ROW = 42;
 const BAR = 26;
+const SECOND = 30; // what a stage takes more where another system stands under it
+const THIN = 18;
 
 /**
  * @param {import("./explorer.js").View} view
@@ -60,8 +65,7 @@ export function make_bars(view, id) {
   /** @type {Frame} */
   let frame;
 
-  const hatched = ["gathered", "buckets"];
-  for (const state of hatched) {
+  for (const state of BUFFERS) {
     hatches.append(
       svg(
         "pattern",
@@ -81,65 +85,87 @@ export function make_bars(view, id) {
   /** @param {string} state */
   function path_of(state) {
     if (!(state in paths)) {
-      const fill = hatched.includes(state) ? `url(#${id}-${state})` : `var(--${state})`;
+      const fill = state.startsWith("peak ") ? `url(#${id}-${state.slice(5)})` : fill_of(state);
       paths[state] = svg("path", { class: "segments", "data-state": state, style: `fill: ${fill}` });
       bars.append(paths[state]);
     }
     return paths[state];
   }
 
+  /** How far apart the stages are. */
+  const pitch = () => (frame.sides.length > 1 ? ROW + SECOND : ROW);
+
   /** @param {Frame} next */
   function update(next) {
     frame = next;
-    const { setup, width, rows, steps } = frame;
+    const { setup, width, rows, sides } = frame;
     const { language, unit } = setup;
     const left = gutter(width);
     const right = width - (width < NARROW ? 78 : 92);
     const capacity = cluster_of(setup).capacity;
-    const wanted = zoomed ? rows[setup.stage].peak : Math.max(...rows.map((row) => row.peak));
+    const peaks = sides.map((side) => side.rows.map((row) => row.peak));
+    const wanted = Math.max(...peaks.flatMap((all) => (zoomed ? [all[setup.stage]] : all)));
     if (!frame.dragging) scale = wanted;
     const x = (/** @type {number} */ nbytes) => left + ((right - left) * nbytes) / scale;
-    const height = TOP + ROW * rows.length;
+    const tall = pitch();
+    const height = TOP + tall * rows.length;
 
     set(chart, { viewBox: `0 0 ${width} ${height}`, "aria-label": say("bars_title", language) });
-    const y = TOP + ROW * setup.stage;
-    set(band, { d: `M-8 ${y}h${width + 16}v${ROW}h${-width - 16}z` });
-    set(edge, { d: `M-8 ${y}v${ROW}` });
+    const y = TOP + tall * setup.stage;
+    set(band, { d: `M-8 ${y}h${width + 16}v${tall}h${-width - 16}z` });
+    set(edge, { d: `M-8 ${y}v${tall}` });
     segments = [];
     /** @type {Record<string, string>} */
     const drawn = {};
     for (const state in paths) drawn[state] = "";
-    rows.forEach((row, stage) => {
-      const rest = at_rest(setup, stage);
-      const middle = TOP + ROW * stage + ROW / 2;
-      let from = 0;
-      [...rest, ...on_top(steps[stage])].forEach(([state, , nbytes], index) => {
+    /** @param {Side} side @param {number} which @param {number} stage @param {number} middle @param {number} thick */
+    const draw = (side, which, stage, middle, thick) => {
+      const row = side.rows[stage];
+      const rest = at_rest(side.setup, stage).filter(({ device }) => device === "gpu");
+      let start = 0;
+      [...rest, ...on_top(side.steps[stage])].forEach((part, index) => {
         const peak = index >= rest.length;
-        const x1 = Math.min(x(from), right);
-        const wide = Math.min(x(from + nbytes), right) - x1;
-        from += nbytes;
-        segments.push({ stage, state, nbytes, peak, x: x1, width: wide });
+        const x1 = Math.min(x(start), right);
+        const wide = Math.min(x(start + part.nbytes), right) - x1;
+        start += part.nbytes;
+        const y0 = middle - thick / 2;
+        segments.push({ stage, side: which, part, peak, x: x1, width: wide, y: y0, height: thick });
         const inset = peak ? 2 : 0;
         const drawn_wide = round(wide > 3 ? wide - 1 : wide);
-        const y1 = middle - BAR / 2 + inset;
-        drawn[state] =
-          `${drawn[state] ?? ""}M${round(x1)} ${y1}h${drawn_wide}v${BAR - 2 * inset}h${-drawn_wide}z`;
-        const text = amount(in_unit(nbytes, unit));
-        if (!peak && wide > 12 + 7 * text.length) {
-          const style = `fill: var(--on-${state})`;
+        const key = peak ? `peak ${part.state}` : part.state;
+        drawn[key] =
+          `${drawn[key] ?? ""}M${round(x1)} ${y0 + inset}h${drawn_wide}v${thick - 2 * inset}h${-drawn_wide}z`;
+        const text = amount(in_unit(part.nbytes, unit));
+        if (!peak && which === 0 && wide > 12 + 7 * text.length) {
+          const style = BUFFERS.includes(part.state) ? "" : `fill: var(--on-${part.state})`;
           write(numbers.next({ x: Math.round(x1 + 7), y: middle + 4, style }), text);
         }
       });
       const torn = x(row.peak) > right + 0.5; // it goes on past the edge
       if (torn) write(names.next({ x: right + 3, y: middle + 4, class: "torn" }), "»");
-      const beside = torn ? right + 16 : Math.round(x(row.peak) + 8);
+      return torn ? right + 16 : Math.round(x(row.peak) + 8);
+    };
+    rows.forEach((row, stage) => {
+      const middle = TOP + tall * stage + ROW / 2;
+      const beside = draw(sides[0], 0, stage, middle, BAR);
       const chosen = stage === setup.stage ? "name chosen" : "name";
+      const peak_of = (/** @type {typeof row} */ of) =>
+        say("peak", language, { peak: amount(in_unit(of.peak, unit)) });
       write(names.next({ x: 0, y: middle - 1, class: chosen }), say("stage_name", language, { stage }));
-      if (width >= NARROW)
-        write(names.next({ x: 0, y: middle + 13, class: "note" }), say(`stage_${stage}`, language));
+      const under = sides.length > 1 ? system_name(setup, stage) : say(`stage_${stage}`, language);
+      if (width >= NARROW) write(names.next({ x: 0, y: middle + 13, class: "note" }), under);
       write(names.next({ x: beside, y: middle - 1, class: chosen }), size(row.rest, unit));
-      const under = say("peak", language, { peak: amount(in_unit(row.peak, unit)) });
-      write(names.next({ x: beside, y: middle + 13, class: row.fits_peak ? "note" : "note over" }), under);
+      const over = row.fits_peak ? "note" : "note over";
+      write(names.next({ x: beside, y: middle + 13, class: over }), peak_of(row));
+      if (sides.length < 2) return;
+      const low = TOP + tall * stage + ROW + SECOND / 2 - 6;
+      const other = sides[1].rows[stage];
+      const at = draw(sides[1], 1, stage, low, THIN);
+      const both = `${size(other.rest, unit)} \u00b7 ${peak_of(other)}`;
+      const room = width - at > 7 * both.length;
+      write(names.next({ x: 0, y: low + 4, class: "note" }), system_name(sides[1].setup, stage));
+      const style = other.fits_peak ? "note" : "note over";
+      write(names.next({ x: at, y: low + 4, class: style }), room ? both : size(other.rest, unit));
     });
     for (const state in drawn) set(path_of(state), { d: drawn[state] });
     numbers.done();
@@ -159,42 +185,52 @@ export function make_bars(view, id) {
     write(help, say("bars_help", language));
     write(zoom, zoomed ? say("zoom_bars_off", language) : say("zoom_bars", language));
     set(zoom, { "aria-pressed": zoomed ? "true" : "false" });
-    write_legend(setup);
-    if (focused) focus(find(focused.stage, focused.state), false); // what it says has changed
+    write_legend();
+    if (focused) focus(find(focused.stage, focused), false); // what it says has changed
   }
 
-  /** @param {number} stage @param {string} state */
-  function find(stage, state) {
-    return segments.find((segment) => segment.stage === stage && segment.state === state);
+  /** The segment of a stage that shows what another one shows. @param {number} stage @param {Segment} like */
+  function find(stage, like) {
+    const same = (/** @type {Segment} */ segment) =>
+      segment.side === like.side && segment.part.state === like.part.state && segment.peak === like.peak;
+    return segments.find((segment) => segment.stage === stage && same(segment));
   }
 
   let legend_of = "";
-  /** @param {import("../model/specs.js").Setup} setup */
-  function write_legend(setup) {
-    const key = setup.recipe + setup.language;
+  function write_legend() {
+    const { language } = frame.setup;
+    /** @type {Set<string>} */
+    const solid = new Set();
+    /** @type {Set<string>} */
+    const hatched = new Set();
+    for (const { part, peak } of segments) (peak ? hatched : solid).add(part.state);
+    const key = [language, ...solid, "/", ...hatched].join(" ");
     if (legend_of === key) return;
     legend_of = key;
-    const states = recipe_of(setup).states.map(([state]) => state);
-    const item = (/** @type {string} */ state) =>
+    const item = (/** @type {string} */ state, /** @type {boolean} */ peak) =>
       html(
         "li",
         {},
         html("i", {
-          class: hatched.includes(state) ? "key hatched" : "key",
-          style: `--colour: var(--${state})`,
-          "data-fill": hatched.includes(state) ? `url(#${id}-${state})` : false,
+          class: peak ? "key hatched" : "key",
+          style: `--colour: ${peak ? `var(--${state})` : fill_of(state)}`,
+          "data-fill": peak ? `url(#${id}-${state})` : false,
         }),
-        say(state, setup.language),
+        say(state, language),
       );
-    legend.replaceChildren(...[...states, ...hatched].map(item));
+    const above = BUFFERS.filter((state) => hatched.has(state));
+    legend.replaceChildren(
+      ...[...solid].map((state) => item(state, false)),
+      ...above.map((state) => item(state, true)),
+    );
   }
 
   function mark() {
-    const segment = focused && find(focused.stage, focused.state);
+    const segment = focused && find(focused.stage, focused);
     set(ring, { visibility: segment ? "visible" : "hidden" });
     if (!segment) return;
-    const y = TOP + ROW * segment.stage + (ROW - BAR) / 2 - 1;
-    set(ring, { x: segment.x - 1, y, width: Math.max(segment.width, 2) + 1, height: BAR + 2 });
+    const { x, y, width, height } = segment;
+    set(ring, { x: x - 1, y: y - 1, width: Math.max(width, 2) + 1, height: height + 2 });
   }
 
   /** @param {Segment | undefined} segment @param {boolean} aloud */
@@ -203,9 +239,9 @@ export function make_bars(view, id) {
     mark();
     if (!segment) return view.tooltip.hide();
     const box = chart.getBoundingClientRect();
-    const top = TOP + ROW * segment.stage + (ROW - BAR) / 2;
+    const { y, height } = segment;
     const centre = segment.x + segment.width / 2;
-    view.tooltip.show(tip(frame, segment), view.place(box, centre, top, top + BAR, frame.width), aloud);
+    view.tooltip.show(tip(frame, segment), view.place(box, centre, y, y + height, frame.width), aloud);
   }
 
   /** @param {PointerEvent} event @returns {{stage: number, segment: Segment | undefined}} */
@@ -213,8 +249,12 @@ export function make_bars(view, id) {
     const box = chart.getBoundingClientRect();
     const zoom_x = frame.width / box.width;
     const x = (event.clientX - box.left) * zoom_x;
-    const stage = Math.floor(((event.clientY - box.top) * zoom_x - TOP) / ROW);
-    const near = segments.filter((s) => s.stage === stage && x >= s.x - 1 && x <= s.x + Math.max(s.width, 2));
+    const y = (event.clientY - box.top) * zoom_x;
+    const stage = Math.floor((y - TOP) / pitch());
+    const second = frame.sides.length > 1 && y > TOP + pitch() * stage + ROW - 4 ? 1 : 0;
+    const near = segments.filter(
+      (s) => s.stage === stage && s.side === second && x >= s.x - 1 && x <= s.x + Math.max(s.width, 2),
+    );
     return { stage, segment: near.at(-1) };
   }
 
@@ -236,13 +276,13 @@ export function make_bars(view, id) {
     if (/^[0-3]$/.test(event.key)) view.set({ stage: Number(event.key) });
     else if (step) {
       const next = Math.max(0, Math.min(frame.rows.length - 1, stage + step));
-      const state = focused?.state;
+      const before = focused;
       focus(undefined, false);
       view.set({ stage: next });
-      if (state) focus(find(next, state), true);
+      if (before) focus(find(next, before), true);
     } else if (along) {
       const mine = segments.filter((s) => s.stage === stage);
-      const now = mine.findIndex((s) => s.state === focused?.state && s.stage === focused?.stage);
+      const now = mine.findIndex((s) => focused && s === find(stage, focused));
       focus(mine[Math.max(0, Math.min(mine.length - 1, now + along))], true);
     } else if (event.key === "Escape") focus(undefined, false);
     else return;
@@ -257,20 +297,35 @@ export function make_bars(view, id) {
   return { element, update };
 }
 
+/** The colour of a state at rest: a buffer that is always there has a paler one. @param {string} state */
+function fill_of(state) {
+  return BUFFERS.includes(state)
+    ? `color-mix(in srgb, var(--${state}) 45%, var(--ground))`
+    : `var(--${state})`;
+}
+
+/** What the system of a setup is called at a stage. @param {import("../model/specs.js").Setup} setup @param {number} stage */
+export function system_name(setup, stage) {
+  return say(`system_${system_key(setup, stage)}`, setup.language);
+}
+
 /** @param {Frame} frame @param {Segment} segment @returns {string[]} */
-function tip({ setup, rows }, { stage, state, nbytes, peak }) {
+function tip({ setup, sides }, { stage, side, part, peak }) {
   const { language, unit } = setup;
-  const lines = [`${say("stage_name", language, { stage })} · ${say(state, language)}`];
+  const { state, nbytes, each, over, falls } = part;
+  const lines = [`${say("stage_name", language, { stage })} \u00b7 ${say(state, language)}`];
+  const own = sides[side].setup;
+  if (sides.length > 1) lines[0] = `${system_name(own, stage)} \u00b7 ${lines[0]}`;
   const text = scaled_size(nbytes, unit);
-  if (peak) {
-    lines.push(say("tip_peak", language, { size: text }));
-    lines.push(say(state === "gathered" ? "tip_prefetch" : "tip_waiting", language));
-    return lines;
+  if (peak) lines.push(say("tip_peak", language, { size: text }));
+  else {
+    const percent = trimmed((100 * nbytes) / sides[side].rows[stage].rest, 1);
+    lines.push(say("tip_share", language, { size: text, percent }));
   }
-  const percent = trimmed((100 * nbytes) / rows[stage].rest, 1);
-  lines.push(say("tip_share", language, { size: text, percent }));
-  const [, kind] = recipe_of(setup).states.find(([name]) => name === state) ?? ["", "parameters"];
-  const sharded = stage >= /** @type {Record<string, number>} */ (system_of(setup).SHARDED_FROM)[kind];
-  lines.push(sharded ? say("tip_sharded", language, { n: setup.n }) : say("tip_whole", language));
+  if (over > 1) lines.push(say("tip_sharded", language, { n: over }));
+  else if (each > 0) lines.push(say("tip_whole", language));
+  const why = origin(own, stage, state, peak ? "peak" : "rest");
+  if (why !== "" && (peak || own.system !== "paper")) lines.push(say(why, language));
+  lines.push(say(falls ? "tip_falls" : "tip_floor", language));
   return lines;
 }

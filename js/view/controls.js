@@ -1,7 +1,7 @@
 // The controls: a row for what is moved most, the rest behind "more".
 
 import { check, FIELDS, GPUS, LINKS, options, parse_count, RECIPES } from "../model/specs.js";
-import { count, exponential, plain, say } from "../model/words.js";
+import { count, exponential, field_name, plain, say } from "../model/words.js";
 import { html, set, write } from "./dom.js";
 
 /** @typedef {import("../model/specs.js").Setup} Setup */
@@ -28,7 +28,7 @@ const SLIDERS = {
   },
 };
 
-const ROW = /** @type {Name[]} */ (["N", "n", "prefetch", "stage", "gpu", "unit"]);
+const ROW = /** @type {Name[]} */ (["N", "n", "prefetch", "stage", "system", "compare", "gpu", "unit"]);
 const MORE = /** @type {Name[]} */ ([
   "recipe",
   "layers",
@@ -41,16 +41,39 @@ const MORE = /** @type {Name[]} */ ([
   "utilization",
   "recompute",
   "language",
+  "param_dtype",
+  "reduce_dtype",
+  "reshard_after_forward",
+  "shard_size",
+  "sync_every_micro_batch",
+  "grad_accum_dtype",
+  "stage3_prefetch_bucket_size",
+  "stage3_max_live_parameters",
+  "stage3_max_reuse_distance",
+  "stage3_param_persistence_threshold",
+  "reduce_bucket_size",
+  "overlap_comm",
+  "contiguous_gradients",
+  "use_multi_rank_bucket_allreduce",
+  "zero_hpz_partition_size",
+  "zero_quantized_weights",
+  "zero_quantized_gradients",
+  "offload",
 ]);
 
-/** @param {Name} name @param {string} language */
-function label_of(name, language) {
-  return say(name === "recompute" ? "recompute_field" : name, language);
+/** Whether a system on show reads the field. @param {Setup} setup @param {Name} name */
+function reads({ system, compare }, name) {
+  const { systems } = FIELDS[name];
+  return !systems || systems.includes(system) || (compare !== null && systems.includes(compare));
 }
+
+/** The fields that the shapes of a model decide. */
+const COUNTED = ["N", "layers"];
 
 /** A value as a text field shows it. @param {Name} name @param {any} value */
 function text_of(name, value) {
   if (value === null) return "";
+  if (typeof value === "boolean") return value ? "True" : "False";
   if (name !== "N") return plain(value);
   const short = count(value);
   return parse_count(short) === value ? short : exponential(value, 15);
@@ -84,8 +107,7 @@ function text_field(view, name) {
     const { language } = view.setup();
     try {
       const text = input.value.trim();
-      const value = text === "" && FIELDS[name].optional ? null : parse_count(text, language);
-      view.set({ [name]: check(name, value, language) });
+      view.set({ [name]: check(name, read_text(name, text, language), language) });
     } catch (problem) {
       write(error, /** @type {Error} */ (problem).message);
       set(input, { "aria-invalid": "true" });
@@ -111,13 +133,24 @@ function text_field(view, name) {
     error,
     /** @param {Setup} setup */
     update(setup) {
-      set(input, { placeholder: FIELDS[name].optional ? say("unknown", setup.language) : "" });
+      const empty = name === "hidden" ? "unknown" : "by_default";
+      set(input, { placeholder: FIELDS[name].optional ? say(empty, setup.language) : "" });
+      set(input, { disabled: setup.shapes !== null && COUNTED.includes(name) });
       if (refused !== undefined && refused !== setup[name]) return clear(); // it was set elsewhere since
       if (typing) return;
-      const text = text_of(name, setup[name]);
+      const text = input.disabled && name === "N" ? count(setup.N) : text_of(name, setup[name]);
       if (input.value !== text) input.value = text;
     },
   };
+}
+
+/** What a text field's text means. @param {Name} name @param {string} text @param {string} language */
+function read_text(name, text, language) {
+  if (text === "" && FIELDS[name].optional) return null;
+  if (FIELDS[name].type === "reshard" && /^(true|false|none)$/i.test(text)) {
+    return { t: true, f: false, n: null }[text[0].toLowerCase()];
+  }
+  return parse_count(text, language);
 }
 
 /** A slider with a field for exact values. @param {View} view @param {"N" | "n" | "prefetch"} name @returns {Control} */
@@ -133,7 +166,14 @@ function slider(view, name) {
     range,
     field.error,
   );
-  range.addEventListener("input", () => view.set({ [name]: value(Number(range.value)) }, true));
+  range.addEventListener("input", () => {
+    try {
+      view.set({ [name]: value(Number(range.value)) }, true);
+      write(field.error, "");
+    } catch (problem) {
+      write(field.error, /** @type {Error} */ (problem).message); // a size that must divide n does not
+    }
+  });
   // a drag that ends where it began makes no change event
   for (const end of ["change", "pointerup", "pointercancel", "blur"])
     range.addEventListener(end, () => view.settle());
@@ -141,11 +181,12 @@ function slider(view, name) {
   return {
     element,
     update(setup) {
-      const text = label_of(name, setup.language);
+      const text = field_name(name, setup.language);
       write(label, text);
       const place = String(Math.max(0, Math.min(max, at(/** @type {number} */ (setup[name])))));
       if (value(Number(range.value)) !== setup[name] && range.value !== place) range.value = place;
       set(range, { "aria-label": text, "aria-valuetext": text_of(name, setup[name]) });
+      set(range, { disabled: setup.shapes !== null && COUNTED.includes(name) });
       range.style.setProperty("--filled", `${(100 * Number(range.value)) / max}%`);
       field.update(setup);
     },
@@ -159,7 +200,7 @@ function number(view, name) {
   return {
     element: html("div", { class: "control" }, html("label", {}, label, field.input), field.error),
     update(setup) {
-      write(label, label_of(name, setup.language));
+      write(label, field_name(name, setup.language));
       field.update(setup);
     },
   };
@@ -171,26 +212,50 @@ function option_text(name, key, language) {
   if (name === "link") return [LINKS[key].label, LINKS[key].detail?.[language]].filter(Boolean).join(", ");
   if (name === "recipe") return RECIPES[key].label[language];
   if (name === "language") return { en: "English", zh: "中文" }[key] ?? key;
-  return key;
+  if (name === "system" || (name === "compare" && key)) return say(`system_${key}`, language);
+  if (name === "compare") return say("compare_none", language);
+  if (name === "offload" && key === "none") return say("compare_none", language);
+  return key || say("by_default", language);
+}
+
+/** The values of a choice, or of a yes or no that may be left open. @param {Name} name @returns {any[]} */
+function choices_of(name) {
+  return FIELDS[name].type === "bool" ? [true, false] : options(name);
+}
+
+/** @param {any} value */
+function text_of_choice(value) {
+  return value === null ? "" : String(value);
 }
 
 /** A choice from a list. @param {View} view @param {Name} name @returns {Control} */
 function choice(view, name) {
   const select = html("select");
   const label = html("span");
+  const error = html("span", { class: "error", role: "alert" });
   let spoken = ""; // the language the options are in
-  for (const key of options(name)) select.append(html("option", { value: String(key) }));
-  select.addEventListener("change", () => view.set({ [name]: select.value }));
+  if (FIELDS[name].optional) select.append(html("option", { value: "" }));
+  for (const key of choices_of(name)) select.append(html("option", { value: String(key) }));
+  select.addEventListener("change", () => {
+    const chosen = choices_of(name).find((key) => String(key) === select.value) ?? null;
+    try {
+      view.set({ [name]: chosen });
+      write(error, "");
+    } catch (problem) {
+      write(error, /** @type {Error} */ (problem).message); // fields that do not go together
+      select.value = text_of_choice(view.setup()[name]);
+    }
+  });
   select.addEventListener("keydown", (event) => event.stopPropagation());
   return {
-    element: html("div", { class: `control choice ${name}` }, html("label", {}, label, select)),
+    element: html("div", { class: `control choice ${name}` }, html("label", {}, label, select), error),
     update(setup) {
       if (spoken !== setup.language) {
         spoken = setup.language;
-        write(label, label_of(name, spoken));
+        write(label, field_name(name, spoken));
         for (const option of select.options) write(option, option_text(name, option.value, spoken));
       }
-      const value = String(setup[name]);
+      const value = text_of_choice(setup[name]);
       if (select.value !== value) select.value = value;
     },
   };
@@ -204,7 +269,7 @@ function checkbox(view, name) {
   return {
     element: html("div", { class: "control" }, html("label", { class: "check" }, box, label)),
     update(setup) {
-      write(label, label_of(name, setup.language));
+      write(label, field_name(name, setup.language));
       box.checked = Boolean(setup[name]);
     },
   };
@@ -236,7 +301,7 @@ function radios(view, name, id) {
   return {
     element: group,
     update(setup) {
-      write(legend, label_of(name, setup.language));
+      write(legend, field_name(name, setup.language));
       for (const input of inputs) input.checked = input.value === String(setup[name]);
     },
   };
@@ -250,11 +315,12 @@ function radios(view, name, id) {
 export function make_controls(view, id, menu) {
   const row = ROW.map((name) => {
     if (name in SLIDERS) return slider(view, /** @type {keyof typeof SLIDERS} */ (name));
-    return name === "gpu" ? choice(view, name) : radios(view, name, id);
+    return ["gpu", "system", "compare"].includes(name) ? choice(view, name) : radios(view, name, id);
   });
   const more = MORE.map((name) => {
-    if (FIELDS[name].type === "bool") return checkbox(view, name);
-    return FIELDS[name].type === "choice" ? choice(view, name) : number(view, name);
+    const { type, optional } = FIELDS[name];
+    if (type === "bool" && !optional) return checkbox(view, name);
+    return type === "choice" || type === "bool" ? choice(view, name) : number(view, name);
   });
   const button = html("button", { type: "button", class: "more", "aria-expanded": "false" }, "⋯");
   const panel = html("div", { class: "panel" }, ...more.map((control) => control.element));
@@ -284,12 +350,16 @@ export function make_controls(view, id, menu) {
     update({ setup }) {
       const before = shown;
       const anew = before?.language !== setup.language;
+      const other = before?.system !== setup.system || before?.compare !== setup.compare;
       row.forEach((control, i) => {
-        if (anew || before?.[ROW[i]] !== setup[ROW[i]]) control.update(setup);
+        if (other) control.element.hidden = !reads(setup, ROW[i]);
+        if (anew || before?.[ROW[i]] !== setup[ROW[i]] || before?.shapes !== setup.shapes)
+          control.update(setup);
       });
       if (!panel.hidden) {
         more.forEach((control, i) => {
-          if (anew || !unfolded || before?.[MORE[i]] !== setup[MORE[i]]) control.update(setup);
+          if (other || !unfolded) control.element.hidden = !reads(setup, MORE[i]);
+          if (other || anew || !unfolded || before?.[MORE[i]] !== setup[MORE[i]]) control.update(setup);
         });
       }
       unfolded = !panel.hidden;

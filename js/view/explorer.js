@@ -7,6 +7,7 @@ import { say } from "../model/words.js";
 import { make_bars } from "./bars.js";
 import { COLOURS, is_dark } from "./colours.js";
 import { make_controls } from "./controls.js";
+import { make_differences } from "./differences.js";
 import { html, set, write } from "./dom.js";
 import { make_lanes } from "./lanes.js";
 import { make_menu } from "./menu.js";
@@ -34,9 +35,18 @@ import { make_headline, make_table, make_verdict } from "./verdict.js";
  * @property {Setup} setup
  * @property {import("../model/timeline.js").Step[]} steps of all stages
  * @property {ReturnType<typeof summary>} rows
+ * @property {Side[]} sides the system itself, and the one it is compared with, if any
  * @property {ReturnType<typeof explain>} said
  * @property {number} width of the drawing, in its own units: pixels unless the page is very wide
  * @property {boolean} dragging scales hold still until it ends
+ */
+
+/**
+ * One of the systems on show.
+ * @typedef {object} Side
+ * @property {Setup} setup
+ * @property {import("../model/timeline.js").Step[]} steps of all stages
+ * @property {ReturnType<typeof summary>} rows
  */
 
 /**
@@ -107,11 +117,15 @@ export function mount(element, host) {
     },
   };
   const menu = make_menu(root, view, host.link);
+  /** @type {import("./lanes.js").Range} */
+  const range = { scale: 1, window: [0, 1] };
   const parts = [
     make_controls(view, id, menu),
     make_headline(),
     make_bars(view, id),
-    make_lanes(view),
+    make_lanes(view, 0, range),
+    make_lanes(view, 1, range),
+    make_differences(),
     make_verdict(),
   ];
   parts.push(make_table(() => view.render()));
@@ -131,11 +145,17 @@ export function mount(element, host) {
       return write(failure, say("not_drawn", "en", { reason: /** @type {Error} */ (problem).message }));
     }
     write(failure, "");
-    const steps = steps_of(setup);
-    const rows = summary(setup, steps);
-    const said = explain(setup, rows);
+    /** @type {Side[]} */
+    let sides;
+    try {
+      sides = systems_of(setup).map((system) => side_of(setup, system));
+    } catch (problem) {
+      return write(failure, say("not_drawn", "en", { reason: /** @type {Error} */ (problem).message }));
+    }
+    const [{ steps, rows }] = sides;
+    const said = explain(setup, rows, steps[setup.stage]);
     headline = said.headline;
-    const frame = { setup, steps, rows, said, width, dragging };
+    const frame = { setup, steps, rows, sides, said, width, dragging };
     for (const part of parts) part.update(frame);
     set(root, { lang: setup.language });
     const news = `${said.headline}. ${said.costs}`;
@@ -186,4 +206,16 @@ export function mount(element, host) {
     if (asked) cancelAnimationFrame(asked);
     holder.remove();
   };
+}
+
+/** The systems that a setup puts on show, its own first. @param {Setup} setup */
+function systems_of({ system, compare }) {
+  return compare === null || compare === system ? [system] : [system, compare];
+}
+
+/** @param {Setup} setup @param {string} system @returns {Side} */
+function side_of(setup, system) {
+  const own = system === setup.system ? setup : but(setup, { system });
+  const steps = steps_of(own);
+  return { setup: own, steps, rows: summary(own, steps) };
 }

@@ -1,35 +1,47 @@
 // One training step as a score: compute above, network below it, memory under both, one time axis.
 
+import { BUFFERS } from "../model/program.js";
 import { cluster_of, LINKS, transformer_of } from "../model/specs.js";
 import { count, duration, say, scaled_size } from "../model/words.js";
+import { system_name } from "./bars.js";
 import { html, pool, set, svg, write } from "./dom.js";
 import { gutter, last_before, NARROW, nice_above, round, ticks } from "./scale.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
 /** @typedef {import("../model/timeline.js").Span} Span */
+/** @typedef {import("../model/timeline.js").Step} Step */
+/** @typedef {{scale: number, window: [number, number]}} Range Seconds at the right edge of the whole step, and the part of it on show. */
 
 const COMPUTE = { y: 26, height: 32 };
 const NETWORK = { y: 64, height: 32 };
+const SHARDS = { y: 64, height: 20 }; // the network where replicas have a lane of their own under it
+const REPLICAS = { y: 86, height: 10 };
 const MEMORY = { y: 104, height: 44 };
 const HEIGHT = 176;
 const COMPUTE_OPS = ["forward", "recompute", "backward", "optimizer"];
-const NETWORK_OPS = ["all_gather", "reduce_scatter", "all_reduce"];
+const NETWORK_OPS = ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce"];
 const FEW_LABELS = 120;
 
-/** @param {import("./explorer.js").View} view */
-export function make_lanes(view) {
+/**
+ * @param {import("./explorer.js").View} view
+ * @param {number} side which of the systems on show
+ * @param {Range} range one for all
+ */
+export function make_lanes(view, side, range) {
   const title = html("h4");
   const note = html("span", { class: "note" });
   const zooms = ["zoom_in", "zoom_out", "zoom_reset"].map((name) =>
     html("button", { type: "button", class: "quiet", "data-zoom": name }),
   );
   const exposed = svg("path", { class: "exposed" });
-  const gathered = svg("path", { style: "fill: var(--gathered); opacity: 0.4" });
-  const buckets = svg("path", { style: "fill: var(--buckets); opacity: 0.55" });
+  const areas = BUFFERS.map((state) =>
+    svg("path", { style: `fill: var(--${state}); opacity: ${state === "gathered" ? 0.4 : 0.55}` }),
+  );
   /** @type {Record<string, SVGPathElement>} one path for all spans of a kind: many times cheaper than one each */
   const paths = {};
   for (const op of [...COMPUTE_OPS, ...NETWORK_OPS])
     paths[op] = svg("path", { class: "spans", style: `stroke: var(--${op})` });
+  const replica_path = svg("path", { class: "spans", style: "stroke: var(--all_reduce)" });
   const axis = svg("path", { class: "axis" });
   const marks = svg("g", { class: "note" });
   const phases = svg("g", { class: "note" });
@@ -40,11 +52,11 @@ export function make_lanes(view) {
   const ring = svg("rect", { class: "ring", rx: 2 });
   const chart = svg(
     "svg",
-    { class: "lanes", tabindex: 0, role: "application", "aria-describedby": "lanes-help" },
+    { class: "lanes", tabindex: 0, role: "application", "aria-describedby": `lanes-help-${side}` },
     exposed,
     ...Object.values(paths),
-    gathered,
-    buckets,
+    replica_path,
+    ...areas,
     axis,
     marks,
     phases,
@@ -56,7 +68,7 @@ export function make_lanes(view) {
   );
   const legend = html("ul", { class: "legend" });
   const buttons = html("span", { class: "buttons" }, ...zooms);
-  const help = html("p", { class: "help", id: "lanes-help" });
+  const help = html("p", { class: "help", id: `lanes-help-${side}` });
   const element = html("section", {}, html("header", {}, title, note, buttons), chart, help, legend);
   const tick_labels = pool(marks, "text");
   const phase_labels = pool(phases, "text");
@@ -72,31 +84,51 @@ export function make_lanes(view) {
   let compute = []; // indices into spans, in order of time
   /** @type {number[]} */
   let network = [];
-  let scale = 1; // seconds at the right edge of the whole step
-  let window = [0, 1]; // the part of it on show
+  /** @type {number[]} */
+  let replicas = [];
+  /** @type {import("../model/specs.js").Setup} */
+  let setup;
+  /** @type {Step} */
+  let step;
   /** @type {number | undefined} */
   let focused;
 
   const left = () => gutter(frame.width);
   const right = () => frame.width - 12;
-  const from = () => scale * window[0];
-  const per_second = () => (right() - left()) / (scale * (window[1] - window[0]));
+  const from = () => range.scale * range.window[0];
+  const shown = () => range.window[1] - range.window[0];
+  const per_second = () => (right() - left()) / (range.scale * shown());
   /** @param {number} time */
   const x = (time) => left() + (time - from()) * per_second();
 
+  /** The lane of a stream: its spans, and where it is. @param {string} stream */
+  function lane_of(stream) {
+    if (stream === "compute") return { lane: compute, place: COMPUTE };
+    if (stream === "replicas") return { lane: replicas, place: REPLICAS };
+    return { lane: network, place: replicas.length > 0 ? SHARDS : NETWORK };
+  }
+
   /** @param {Frame} next */
   function update(next) {
-    const before = frame?.setup;
     frame = next;
-    const { setup, width } = frame;
-    const step = frame.steps[setup.stage];
-    if (!frame.dragging) scale = nice_above(step.seconds);
-    while (step.seconds > scale) scale = nice_above(scale * 1.9);
+    element.hidden = side >= frame.sides.length;
+    if (element.hidden) return;
+    const { width } = frame;
+    const before = setup;
+    setup = frame.sides[side].setup;
+    step = frame.sides[side].steps[setup.stage];
+    if (side === 0) {
+      const longest = Math.max(...frame.sides.map(({ steps }) => steps[setup.stage].seconds));
+      if (!frame.dragging) range.scale = nice_above(longest);
+      while (longest > range.scale) range.scale = nice_above(range.scale * 1.9);
+    }
     compute = [];
     network = [];
+    replicas = [];
     spans = step.spans;
     for (let index = 0; index < spans.length; index += 1) {
-      (spans[index].op.stream === "compute" ? compute : network).push(index);
+      const { stream } = spans[index].op;
+      (stream === "compute" ? compute : stream === "replicas" ? replicas : network).push(index);
     }
     if (focused !== undefined && (before?.stage !== setup.stage || focused >= spans.length))
       focus(undefined, false);
@@ -104,20 +136,21 @@ export function make_lanes(view) {
       viewBox: `0 0 ${width} ${HEIGHT}`,
       "aria-label": say("time_title", setup.language, { stage: setup.stage }),
     });
-    draw_spans(compute, COMPUTE, COMPUTE_OPS);
-    draw_spans(network, NETWORK, NETWORK_OPS);
+    draw_spans(compute, COMPUTE, COMPUTE_OPS, paths);
+    draw_spans(network, lane_of("comm").place, NETWORK_OPS, paths);
+    draw_spans(replicas, REPLICAS, ["all_reduce"], { all_reduce: replica_path });
     numbers.done();
     draw_exposed(step.seconds);
-    draw_memory(step);
+    draw_memory();
     draw_axis();
     draw_phases();
-    write_words(step);
+    write_words();
     if (focused === undefined) mark();
     else focus(focused, false); // what it says has changed
   }
 
-  /** @param {number[]} lane @param {{y: number, height: number}} place @param {string[]} ops */
-  function draw_spans(lane, { y, height }, ops) {
+  /** @param {number[]} lane @param {{y: number, height: number}} place @param {string[]} ops @param {Record<string, SVGPathElement>} into */
+  function draw_spans(lane, { y, height }, ops, into) {
     /** @type {Record<string, string>} */
     const drawn = {};
     for (const op of ops) drawn[op] = "";
@@ -143,16 +176,16 @@ export function make_lanes(view) {
         wide < 1
           ? `M${x1.toFixed(3)} ${middle}h${wide.toFixed(3)}`
           : `M${round(x1)} ${middle}h${round(wide - gap)}`;
-      if (wide > 15 && op.group && room > 0) {
-        const text = op.group.slice(6);
-        if (wide > 4 + 6.5 * text.length) {
+      if (wide > 15 && height > 15 && room > 0) {
+        const text = op.group.startsWith("layer ") ? op.group.slice(6) : "";
+        if (text && wide > 4 + 6.5 * text.length) {
           room -= 1;
           const style = `fill: var(--on-${op.op})`;
           write(numbers.next({ x: Math.round((x1 + x2) / 2), y: middle + 4, style }), text);
         }
       }
     }
-    for (const op of ops) set(paths[op], { d: drawn[op] });
+    for (const op of ops) set(into[op], { d: drawn[op], "stroke-width": height });
   }
 
   /** Shades every moment in which compute stands still. @param {number} end */
@@ -174,19 +207,17 @@ export function make_lanes(view) {
     set(exposed, { d });
   }
 
-  /** Bytes at the top of the memory lane: a power of two of layers, so that the axis keeps still. @param {import("../model/timeline.js").Step} step */
-  function memory_top(step) {
-    const layer = step.peak.gathered + step.peak.buckets;
-    const unit = transformer_of(frame.setup).elements * 8;
-    let top = unit;
-    while (top < layer) top *= 2;
+  /** Bytes at the top of the memory lane: a power of two of layers, so that the axis keeps still. */
+  function memory_top() {
+    const most = Math.max(...frame.sides.map(({ steps }) => steps[setup.stage].peak.nbytes));
+    let top = transformer_of(setup).elements * 8;
+    while (top < most) top *= 2;
     return top;
   }
 
-  /** @param {import("../model/timeline.js").Step} step */
-  function draw_memory(step) {
+  function draw_memory() {
     const floor = MEMORY.y + MEMORY.height;
-    const per_byte = MEMORY.height / memory_top(step);
+    const per_byte = MEMORY.height / memory_top();
     const low = left();
     const high = right();
     const t0 = from();
@@ -197,28 +228,37 @@ export function make_lanes(view) {
       return round(at < low ? low : Math.min(at, high));
     };
     let below = `M${low} ${floor}`;
-    let above = "";
+    const above = ["", "", "", ""]; // by place in BUFFERS; gathered parameters are one outline
     step.live.forEach((live, i) => {
       const at = place(live.time);
-      const y1 = round(floor - live.gathered * per_byte);
+      let y1 = round(floor - live.gathered * per_byte);
       below += `H${at}V${y1}`;
-      if (live.buckets === 0) return;
+      if (live.nbytes === live.gathered) return;
       const until = i + 1 < step.live.length ? place(step.live[i + 1].time) : high;
-      const y2 = round(floor - (live.gathered + live.buckets) * per_byte);
-      above += `M${at} ${y2}H${until}V${y1}H${at}z`;
+      let sum = live.gathered;
+      for (let kind = 1; kind < BUFFERS.length; kind += 1) {
+        const nbytes = /** @type {any} */ (live)[BUFFERS[kind]];
+        if (nbytes === 0) continue;
+        sum += nbytes;
+        const y2 = round(floor - sum * per_byte);
+        above[kind] += `M${at} ${y2}H${until}V${y1}H${at}z`;
+        y1 = y2;
+      }
     });
-    set(gathered, { d: `${below}H${high}V${floor}z` });
-    set(buckets, { d: above });
+    above[0] = `${below}H${high}V${floor}z`;
+    areas.forEach((area, kind) => {
+      set(area, { d: above[kind] });
+    });
   }
 
   function draw_axis() {
     const y = MEMORY.y + MEMORY.height + 4;
     let d = `M${left()} ${y}H${right()}`;
-    const stop = scale * window[1];
+    const stop = range.scale * range.window[1];
     ticks(from(), stop, frame.width < NARROW ? 4 : 9).forEach((time, i) => {
       const at = Math.round(x(time));
       d += `M${at} ${y}v4`;
-      const text = tick_text(time, scale * (window[1] - window[0]), i === 0);
+      const text = tick_text(time, range.scale * shown(), i === 0);
       const anchor = at > right() - 24 ? "end" : "middle";
       write(tick_labels.next({ x: at, y: y + 17, "text-anchor": anchor }), text);
     });
@@ -227,7 +267,7 @@ export function make_lanes(view) {
   }
 
   function draw_phases() {
-    const { language } = frame.setup;
+    const { language } = setup;
     /** @type {{name: string, start: number, end: number}[]} */
     const runs = [];
     for (const index of compute) {
@@ -252,13 +292,14 @@ export function make_lanes(view) {
     phase_labels.done();
   }
 
-  /** @param {import("../model/timeline.js").Step} step */
-  function write_words(step) {
-    const { setup, width } = frame;
+  function write_words() {
+    const { width } = frame;
     const { language, unit } = setup;
     const cluster = cluster_of(setup);
     const tokens = transformer_of(setup).tokens;
-    write(title, say("time_title", language, { stage: setup.stage }));
+    const named_system = setup.system !== "paper" || frame.sides.length > 1;
+    const whose = named_system ? ` \u00b7 ${system_name(setup, setup.stage)}` : "";
+    write(title, say("time_title", language, { stage: setup.stage }) + whose);
     const values = { layers: setup.layers, tokens: tokens < 1e5 ? String(tokens) : count(tokens) };
     const bandwidth = `${scaled_size(cluster.bandwidth, "GB")}/s`;
     const named = { ...values, bandwidth, link: LINKS[cluster.link].label };
@@ -269,7 +310,7 @@ export function make_lanes(view) {
     const top = { x: left() - 6, y: MEMORY.y + 9, "text-anchor": "end", class: "note" };
     write(
       lane_names.next(top),
-      width < NARROW || step.live.length === 0 ? "" : scaled_size(memory_top(step), unit),
+      width < NARROW || step.live.length === 0 ? "" : scaled_size(memory_top(), unit),
     );
     const empty = step.live.length === 0 ? say(setup.n === 1 ? "moves_alone" : "live_none", language) : "";
     write(lane_names.next({ x: left() + 6, y: MEMORY.y + 32, "text-anchor": "start", class: "note" }), empty);
@@ -277,7 +318,7 @@ export function make_lanes(view) {
     zooms.forEach((button, i) => {
       const label = say(/** @type {string} */ (button.dataset.zoom), language);
       write(button, ["+", "−", "↔"][i]);
-      set(button, { "aria-label": label, title: label, disabled: i > 0 && window[1] - window[0] === 1 });
+      set(button, { "aria-label": label, title: label, disabled: i > 0 && shown() === 1 });
     });
     write(help, say("time_help", language));
     write_legend();
@@ -285,11 +326,14 @@ export function make_lanes(view) {
 
   let legend_of = "";
   function write_legend() {
-    const { language, stage, system, recompute, n } = frame.setup;
-    const key = `${language} ${stage} ${system} ${recompute} ${n > 1}`; // what decides which ops there are
+    /** @type {Set<string>} */
+    const found = new Set();
+    for (const { op } of spans) if (op.elements !== 1) found.add(op.op); // a norm is no reduction of gradients
+    const ops = [...COMPUTE_OPS, ...NETWORK_OPS].filter((op) => found.has(op));
+    const { language } = setup;
+    const key = [language, ...ops].join(" ");
     if (legend_of === key) return;
     legend_of = key;
-    const ops = [...COMPUTE_OPS, ...NETWORK_OPS].filter((op) => spans.some((span) => span.op.op === op));
     const item = (/** @type {string} */ name, /** @type {string} */ text) =>
       html("li", {}, html("i", { class: "key", style: `--colour: var(--${name})` }), text);
     const items = ops.map((op) => item(op, say(NETWORK_OPS.includes(op) ? `legend_${op}` : op, language)));
@@ -322,7 +366,7 @@ export function make_lanes(view) {
     const x2 = span ? Math.min(right(), x(span.end)) : 0;
     set(rect, { visibility: span && x2 >= x1 ? "visible" : "hidden" });
     if (!span || x2 < x1) return;
-    const { y, height } = span.op.stream === "compute" ? COMPUTE : NETWORK;
+    const { y, height } = lane_of(span.op.stream).place;
     set(rect, { x: x1 - 1, y: y - 1, width: Math.max(x2 - x1, 1.5) + 1, height: height + 2 });
   }
 
@@ -332,10 +376,10 @@ export function make_lanes(view) {
     mark();
     if (index === undefined) return view.tooltip.hide();
     const span = spans[index];
-    const { y, height } = span.op.stream === "compute" ? COMPUTE : NETWORK;
+    const { y, height } = lane_of(span.op.stream).place;
     const centre = Math.max(left(), Math.min(right(), (x(span.start) + x(span.end)) / 2));
     const at = view.place(chart.getBoundingClientRect(), centre, y, y + height, frame.width);
-    view.tooltip.show(tip(frame, index), at, aloud, span.op.stream !== "compute");
+    view.tooltip.show(tip(setup, step, index), at, aloud, span.op.stream !== "compute");
   }
 
   /** The span under the pointer, found by bisection. @param {PointerEvent} event */
@@ -344,7 +388,8 @@ export function make_lanes(view) {
     const ratio = frame.width / box.width;
     const time = from() + ((event.clientX - box.left) * ratio - left()) / per_second();
     const y = (event.clientY - box.top) * ratio;
-    const lane = y < NETWORK.y - 3 ? compute : y < MEMORY.y - 6 ? network : [];
+    const below = replicas.length > 0 && y >= REPLICAS.y - 1 ? replicas : network;
+    const lane = y < NETWORK.y - 3 ? compute : y < MEMORY.y - 6 ? below : [];
     const i = last_before(spans, lane, time);
     const reach = 1.5 / per_second(); // thin spans can be hit too
     if (i >= 0 && time <= spans[lane[i]].end + reach) return lane[i];
@@ -353,14 +398,14 @@ export function make_lanes(view) {
 
   /** @param {number} factor @param {number} around share of the window that stays where it is */
   function zoom_by(factor, around) {
-    const wide = Math.max(1e-4, Math.min(1, (window[1] - window[0]) * factor));
-    pan_to(window[0] + (window[1] - window[0] - wide) * around, wide);
+    const wide = Math.max(1e-4, Math.min(1, shown() * factor));
+    pan_to(range.window[0] + (shown() - wide) * around, wide);
   }
 
   /** @param {number} start @param {number} wide */
   function pan_to(start, wide) {
     const low = Math.max(0, Math.min(1 - wide, start));
-    window = [low, wide === 1 ? 1 : low + wide];
+    range.window = [low, wide === 1 ? 1 : low + wide];
     view.render();
   }
 
@@ -378,13 +423,13 @@ export function make_lanes(view) {
   /** @type {{share: number, start: number, moved: boolean} | undefined} */
   let grabbed;
   chart.addEventListener("pointerdown", (event) => {
-    if (window[1] - window[0] === 1 || event.button !== 0) return;
-    grabbed = { share: share(event), start: window[0], moved: false };
+    if (shown() === 1 || event.button !== 0) return;
+    grabbed = { share: share(event), start: range.window[0], moved: false };
     chart.setPointerCapture(event.pointerId);
   });
   chart.addEventListener("pointermove", (event) => {
     if (!grabbed) return focus(under(event), false);
-    const wide = window[1] - window[0];
+    const wide = shown();
     const moved = share(event) - grabbed.share;
     if (Math.abs(moved) < 0.003 && !grabbed.moved) return;
     grabbed.moved = true;
@@ -402,23 +447,23 @@ export function make_lanes(view) {
   chart.addEventListener(
     "wheel",
     (event) => {
-      const wide = window[1] - window[0];
+      const wide = shown();
       if (event.ctrlKey || event.metaKey) zoom_by(event.deltaY > 0 ? 1.25 : 0.8, share(event));
       else if (wide < 1 && (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))) {
-        pan_to(window[0] + ((event.deltaX || event.deltaY) / 800) * wide, wide);
+        pan_to(range.window[0] + ((event.deltaX || event.deltaY) / 800) * wide, wide);
       } else return; // the page scrolls
       event.preventDefault();
     },
     { passive: false },
   );
   chart.addEventListener("keydown", (event) => {
-    const wide = window[1] - window[0];
+    const wide = shown();
     const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "+" || event.key === "=") zoom_by(0.5, 0.5);
     else if (event.key === "-") zoom_by(2, 0.5);
     else if (event.key === "0") pan_to(0, 1);
     else if (event.key === "Escape") focus(undefined, false);
-    else if (along && event.shiftKey) pan_to(window[0] + 0.2 * wide * along, wide);
+    else if (along && event.shiftKey) pan_to(range.window[0] + 0.2 * wide * along, wide);
     else if (along) walk(along);
     else if (event.key === "ArrowUp" || event.key === "ArrowDown") change_lane(event.key === "ArrowUp");
     else return;
@@ -428,14 +473,16 @@ export function make_lanes(view) {
 
   /** @param {number} along */
   function walk(along) {
-    const lane = focused !== undefined && spans[focused].op.stream !== "compute" ? network : compute;
+    const { lane } = lane_of(focused === undefined ? "compute" : spans[focused].op.stream);
     const now = focused === undefined ? (along > 0 ? -1 : lane.length) : lane.indexOf(focused);
     go_to(lane[Math.max(0, Math.min(lane.length - 1, now + along))]);
   }
 
   /** @param {boolean} up */
   function change_lane(up) {
-    const lane = up ? compute : network;
+    const now = focused === undefined ? "comm" : spans[focused].op.stream;
+    const deeper = now !== "compute" && replicas.length > 0 ? "replicas" : "comm";
+    const { lane } = lane_of(up ? (now === "replicas" ? "comm" : "compute") : deeper);
     const time = focused === undefined ? from() : spans[focused].start;
     go_to(lane[Math.max(0, last_before(spans, lane, time))]);
   }
@@ -444,9 +491,9 @@ export function make_lanes(view) {
   function go_to(index) {
     if (index === undefined) return;
     const { start, end } = spans[index];
-    const wide = window[1] - window[0];
-    const outside = start < from() || end > scale * window[1];
-    if (outside && wide < 1) pan_to(start / scale - wide / 2, wide);
+    const wide = shown();
+    const outside = start < from() || end > range.scale * range.window[1];
+    if (outside && wide < 1) pan_to(start / range.scale - wide / 2, wide);
     focus(index, true);
   }
 
@@ -460,18 +507,18 @@ function tick_text(time, range, named) {
   return named ? `${text} ${unit}` : text;
 }
 
-/** What a span is, how long, what it waits for. @param {Frame} frame @param {number} index @returns {string[]} */
-function tip(frame, index) {
-  const { setup, steps } = frame;
+/** What a span is, how long, what it waits for. @param {import("../model/specs.js").Setup} setup @param {Step} step @param {number} index @returns {string[]} */
+function tip(setup, step, index) {
   const { language, unit } = setup;
-  const step = steps[setup.stage];
   const { op, start, end, cause } = step.spans[index];
   const lines = [name_of(op, language)];
   if (op.stream === "compute") lines.push(say("tip_compute", language, { duration: duration(op.seconds) }));
   else {
-    const link = LINKS[cluster_of(setup).link].label;
+    const link = LINKS[cluster_of(setup, op.ranks, op.leaves ? setup.gpus_per_node : 1).link].label;
     const sent = { size: scaled_size(op.nbytes, unit), duration: duration(op.seconds), link };
     lines.push(say("tip_bytes", language, sent));
+    if (op.ranks !== setup.n) lines.push(say("tip_ranks", language, { ranks: op.ranks, dtype: op.dtype }));
+    else if (op.dtype) lines.push(op.dtype);
   }
   lines.push(say("tip_when", language, { start: duration(start), end: duration(end) }));
   if (op.stream !== "compute") {
@@ -488,7 +535,13 @@ function tip(frame, index) {
 /** 'all-gather · layer 19 · backward'. @param {import("../model/program.js").Op} op @param {string} language */
 function name_of(op, language) {
   const parts = [say(op.op, language)];
-  if (op.group) parts.push(say("layer", language, { i: op.group.slice(6) }));
+  if (op.group) parts.push(group_name(op, language));
   if (op.phase !== op.op && op.op !== "optimizer") parts.push(say(op.phase, language));
   return parts.join(" · ");
+}
+
+/** 'layer 19 up', 'bucket 3', 'outside the layers'. @param {import("../model/program.js").Op} op @param {string} language */
+function group_name({ group, module }, language) {
+  const [kind, i = ""] = group.split(" ");
+  return [say(kind, language, { i }), module].filter(Boolean).join(" ");
 }

@@ -14,6 +14,7 @@ export function chosen(setup) {
   const fields = {};
   for (const name in FIELDS) {
     const value = setup[/** @type {keyof Setup} */ (name)];
+    if (setup.shapes !== null && (name === "N" || name === "layers")) continue; // they follow
     if (name === "N" || name === "n" || value !== FIELDS[name].default) fields[name] = value;
   }
   return fields;
@@ -22,6 +23,7 @@ export function chosen(setup) {
 /** 'ZeroExplorer(N=7.5e9, n=64, stage=1)'. @param {Setup} setup */
 export function python_call(setup) {
   const fields = Object.entries(chosen(setup)).map(([name, value]) => {
+    if (name === "shapes") return `shapes=${JSON.stringify(value)}`;
     if (name !== "N") return `${name}=${shown(value)}`;
     return `N=${value >= 1e5 ? exponential(value, 15) : plain(value)}`;
   });

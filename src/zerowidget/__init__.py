@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .advice import advice
+from .compare import differences
+from .estimates import deepspeed_estimates
 from .memory import bytes_per_gpu
 from .rows import communication_rows, memory_rows, summary, timeline_rows
 from .specs import Setup
@@ -23,6 +25,8 @@ __all__ = [
     "advice",
     "bytes_per_gpu",
     "communication_rows",
+    "deepspeed_estimates",
+    "differences",
     "memory_rows",
     "summary",
     "timeline_rows",

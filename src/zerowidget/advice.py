@@ -6,9 +6,10 @@ from typing import Any
 
 from .memory import at_rest, nbytes_of
 from .rows import summary
-from .specs import FIELDS, GPUS, Setup, cluster_of, recipe_of
-from .systems import system_of
-from .words import amount, count, duration, exponential, in_unit, plain, say, size, trimmed
+from .specs import FIELDS, GPUS, Setup, cluster_of, resized, total
+from .systems import collectives_of
+from .timeline import Step, step_of
+from .words import amount, count, duration, exponential, in_unit, plain, say, scaled_size, size, trimmed
 
 
 def advice(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def advice(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[st
     Keys: ``stage`` (None when none fits), ``capacity``, ``rest``, ``peak`` (bytes, of that stage or of stage
     3), ``fits_peak``, ``relative`` (communication against plain data parallelism, None on one GPU),
     ``smallest_n`` (GPUs from which stage 3 fits; None when some stage fits already, or none ever does),
-    ``text``.
+    ``break_even`` (bytes/s, see there, of stage 3), ``text``.
     """
     rows = rows or summary(setup)
     fitting = [row for row in rows if row["fits"]]
@@ -25,6 +26,7 @@ def advice(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[st
     chosen = {"stage": row["stage"] if fitting else None, "capacity": cluster_of(setup).capacity}
     chosen |= {key: row[key] for key in ("rest", "peak", "fits_peak", "relative")}
     chosen["smallest_n"] = None if fitting else smallest_n(setup, 3)
+    chosen["break_even"] = break_even(rows[3])
     chosen["text"] = advice_text(setup, chosen)
     return chosen
 
@@ -34,7 +36,7 @@ def smallest_n(setup: Setup, stage: int) -> int | None:
     capacity = cluster_of(setup).capacity
 
     def fits(n: int) -> bool:
-        return nbytes_of(at_rest(setup.but(n=n), stage)) <= capacity
+        return nbytes_of(at_rest(resized(setup, n, stage), stage)) <= capacity
 
     low, high = 0, int(FIELDS["n"]["max"])  # low does not fit, high does
     if not fits(high):
@@ -43,6 +45,17 @@ def smallest_n(setup: Setup, stage: int) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
+
+
+def break_even(row: dict[str, Any]) -> float | None:
+    """The bandwidth per rank, bytes/s, from which a step's communication can hide behind its compute.
+
+    What the ring sends over the time that latencies leave of the compute: with recomputation, 6N bytes under
+    8NT FLOPs of 1/F seconds each, 0.75 F/T for T tokens. None when there is nothing to send, or when the
+    latencies alone take longer. ``row``: of the summary.
+    """
+    seconds = row["compute"] - row["latency"]
+    return row["wire_bytes"] / seconds if row["wire_bytes"] > 0.0 and seconds > 0.0 else None
 
 
 def advice_text(setup: Setup, chosen: dict[str, Any]) -> str:
@@ -78,52 +91,80 @@ def price_text(setup: Setup, relative: float | None) -> str:
     return say("price_less", setup.language, relative=trimmed(relative, 2))
 
 
+KINDS = ("parameters", "gradients", "optimizer")
+"""The three model states; what is neither parameters nor gradients nor a buffer is the optimizer's."""
+
+
 def formula(setup: Setup, stage: int) -> str:
-    """What the stage holds at rest, with N and n filled in: '(2N + 2N + 12N)/n = 16 × 7.5e9 / 64 = ...'."""
-    recipe = recipe_of(setup)
-    sharded_from = system_of(setup).SHARDED_FROM
-    whole, sharded = [], []
-    whole_bytes, sharded_bytes = 0.0, 0.0
-    for kind in ("parameters", "gradients", "optimizer"):
-        nbytes = recipe.bytes_of(kind)
-        if nbytes > 0.0 and stage >= sharded_from[kind]:
-            sharded.append(f"{plain(nbytes)}N")
-            sharded_bytes = sharded_bytes + nbytes
-        elif nbytes > 0.0:
-            whole.append(f"{plain(nbytes)}N")
-            whole_bytes = whole_bytes + nbytes
+    """What the stage holds at rest, with N and n filled in: '(2N + 2N + 12N)/n = 16 × 7.5e9 / 64 = ...'.
+
+    What is no multiple of N, a buffer, stands as what it takes.
+    """
+    held = [part for part in at_rest(setup, stage) if part.device == "gpu"]
     N = exponential(setup.N, 3)
-    symbols, figures = list(whole), []
-    if whole:
-        figures.append(f"{plain(whole_bytes)} × {N}")
-    if sharded:
-        terms = " + ".join(sharded)
-        symbols.append(f"({terms})/n" if len(sharded) > 1 else f"{terms}/n")
-        figures.append(f"{plain(sharded_bytes)} × {N} / {setup.n}")
-    rest = nbytes_of(at_rest(setup, stage))
+    symbols, figures = [], []
+    for over, letter in dict.fromkeys((part.over, "n" if part.falls else str(part.over)) for part in held):
+        shares = [
+            part for part in held if (part.over, part.falls) == (over, letter == "n") and part.each > 0.0
+        ]
+        terms = []
+        for kind in KINDS:
+            each = total([part.each for part in shares if kind_of(part.state) == kind])
+            if each > 0.0:
+                terms.append(f"{plain(each)}N")
+        if not terms:
+            continue
+        share = f"{plain(total([part.each for part in shares]))} × {N}"
+        if letter == "1":
+            symbols += terms
+            figures.append(share)
+        else:
+            joined = " + ".join(terms)
+            symbols.append(f"({joined})/{letter}" if len(terms) > 1 else f"{joined}/{letter}")
+            figures.append(f"{share} / {over}")
+    for part in held:
+        if part.each == 0.0 and part.nbytes > 0.0:
+            symbols.append(say(part.state, setup.language))
+            figures.append(exponential(part.nbytes, 3))
+    rest = nbytes_of(held)
     values = {"symbols": " + ".join(symbols), "figures": " + ".join(figures), "nbytes": exponential(rest, 3)}
     value = in_unit(rest, setup.unit)
     text = trimmed(value, 2) if value >= 0.1 else amount(value)
     return say("formula", setup.language, size=f"{text} {setup.unit}", **values)
 
 
-def movement(setup: Setup, row: dict[str, Any]) -> str:
-    """What the stage of that summary row communicates in one step."""
+def kind_of(state: str) -> str:
+    """Which of the three model states a state belongs to."""
+    return state if state in ("parameters", "gradients") else "optimizer"
+
+
+MOVED = {
+    "all_gather": "parameters",
+    "broadcast": "parameters",
+    "reduce_scatter": "gradients",
+    "all_reduce": "gradients",
+    "reduce": "gradients",
+}
+"""What each collective moves, in the order in which a sentence names them."""
+
+
+def movement(setup: Setup, row: dict[str, Any], step: Step | None = None) -> str:
+    """What the stage of that summary row communicates in one step; ``step``: its schedule, if at hand."""
     if row["relative"] is None:
         return say("moves_alone", setup.language)
     parts = []
-    collectives = system_of(setup).collectives(setup, row["stage"])
-    for name in ("all_gather", "reduce_scatter", "all_reduce"):
-        times = 0
+    spans = (step or step_of(setup, row["stage"])).spans
+    collectives = collectives_of(setup, row["stage"], [span.op for span in spans])
+    for name, kind in MOVED.items():
+        times = 0.0
         for entry in collectives:
             if entry.op == name:
-                times += entry.count // setup.layers
-        if times > 0:
-            kind = "parameters" if name == "all_gather" else "gradients"
-            often = "" if times == 1 else f"{times} × "
+                times = times + entry.elements / setup.N
+        if trimmed(times, 2) != "0":  # single numbers, such as a norm, go without saying
+            often = "" if trimmed(times, 2) == "1" else f"{trimmed(times, 2)} × "
             words = {"op": say(name, setup.language), "kind": say(kind, setup.language)}
             parts.append(say("moves_part", setup.language, times=often, **words))
-    return say(
+    moved = say(
         "moves_stage",
         setup.language,
         elements=f"{trimmed(row['volume'] / setup.N, 2)}N = {count(row['volume'])}",
@@ -131,10 +172,23 @@ def movement(setup: Setup, row: dict[str, Any]) -> str:
         wire=size(row["wire_bytes"], setup.unit),
         relative=trimmed(row["relative"], 2),
     )
+    each = trimmed(row["messages"] / setup.layers, 2)
+    values = {"messages": row["messages"], "each": each, "latency": duration(row["latency"])}
+    said = [moved, say("moves_messages", setup.language, **values)]
+    needed = break_even(row)
+    one_ring = row["between_bytes"] in (0.0, row["wire_bytes"])
+    if row["stage"] == 3 and needed is not None and one_ring:
+        carried = scaled_size(cluster_of(setup).bandwidth, "GB")
+        said.append(say("moves_hidden", setup.language, needed=scaled_size(needed, "GB"), carried=carried))
+    return ("" if setup.language == "zh" else " ").join(said)
 
 
-def explain(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[str, str]:
-    """The selected stage in words, in the setup's language; ``rows``: the summary, if at hand.
+def explain(
+    setup: Setup, *, rows: list[dict[str, Any]] | None = None, step: Step | None = None
+) -> dict[str, str]:
+    """The selected stage in words, in the setup's language.
+
+    ``rows``: the summary, ``step``: the selected stage's schedule, where they are at hand.
 
     Keys in reading order: headline, costs, formula, moves, fits.
     """
@@ -144,7 +198,7 @@ def explain(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[s
         "headline": say("headline", setup.language, stage=setup.stage, rest=size(row["rest"], setup.unit)),
         "costs": costs_text(setup, row),
         "formula": formula(setup, setup.stage),
-        "moves": movement(setup, row),
+        "moves": movement(setup, row, step),
         "fits": advice(setup, rows=rows)["text"],
     }
 

@@ -12,7 +12,7 @@ from .advice import advice
 from .rows import tables
 from .specs import FIELDS, Setup, UnknownField, options, parse_count, shown
 from .text import as_text
-from .words import plain, say
+from .words import field_name, plain
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,12 +35,37 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def switch(text: str) -> Any:
+    """Yes, no, or a number as people write it."""
+    return {"true": True, "false": False}.get(text.lower()) if text.isalpha() else number(text)
+
+
+MAX_FILE = 2**20
+
+
+def shapes_in(path: str) -> Any:
+    """The names and shapes of a JSON file."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_FILE + 1)
+        if len(content) > MAX_FILE:
+            raise argparse.ArgumentTypeError(f"a file of at most {MAX_FILE} bytes, got {shown(path)}")
+        return json.loads(content)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise argparse.ArgumentTypeError(f"a JSON file, got {shown(path)}") from None
+
+
 def rule_text(name: str) -> str:
     """The rule of a field, for ``--help``."""
     rule = FIELDS[name]
     default = "none" if rule["default"] is None else shown(rule["default"]).strip("'")
     if rule["type"] == "choice":
         return f"{', '.join(str(option) for option in options(name))} (default {default})"
+    if rule["type"] in ("reshard", "bool"):
+        ranks = " or a number of ranks" if rule["type"] == "reshard" else ""
+        return f"true, false{ranks} (default {default})"
     return f"{plain(rule['min'])} to {plain(rule['max'])} (default {default})"
 
 
@@ -57,12 +82,18 @@ def parser(name: str) -> Parser:
     for field, rule in FIELDS.items():
         if field in ("N", "n"):
             continue
-        label = say("recompute_field" if field == "recompute" else field, "en")
+        if field == "shapes":
+            told = "JSON file of names and shapes in the order of the model"
+            command.add_argument("--shapes", type=shapes_in, metavar="FILE", help=told)
+            continue
+        label = field_name(field, "en")
         flag = f"--{field.replace('_', '-')}"
-        if rule["type"] == "bool":
+        if rule["type"] == "bool" and rule["default"] is False:
             command.add_argument(flag, action="store_true", help=label)
             continue
         kind: Any = number if rule["type"] != "choice" or field == "stage" else str
+        if rule["type"] in ("bool", "reshard"):
+            kind = switch
         command.add_argument(flag, type=kind, metavar="X", help=f"{label}: {rule_text(field)}")
     if name == "save":
         command.add_argument(
@@ -149,7 +180,7 @@ def as_json(setup: Setup) -> str:
 def text_for(words: list[str], command: Parser, run: Any) -> str:
     """What the command line prints; a user's mistake ends it with one line and exit code 2."""
     given = vars(command.parse_args(words))
-    fields = {field: given.pop(field) for field in FIELDS}
+    fields = {field: given.pop(field, None) for field in FIELDS}
     try:
         setup = Setup(**{field: value for field, value in fields.items() if value is not None})
         text: str = run(setup, given)

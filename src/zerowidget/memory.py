@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from .program import BUFFERS, Held
 from .specs import Setup, total
 from .systems import system_of
 from .timeline import Step
-
-Held = tuple[str, str, float]
-"""State, device (gpu, cpu, nvme), bytes."""
 
 
 def at_rest(setup: Setup, stage: int) -> list[Held]:
@@ -17,14 +15,18 @@ def at_rest(setup: Setup, stage: int) -> list[Held]:
 
 
 def on_top(step: Step) -> list[Held]:
-    """What comes on top at the moment of the step when most is held; parts that are nothing are left out."""
-    parts = [("gathered", "gpu", step.peak.gathered), ("buckets", "gpu", step.peak.buckets)]
-    return [part for part in parts if part[2] > 0.0]
+    """What comes on top at the moment of the step when most is held; parts that are nothing are left out.
+
+    Only what a sharded optimizer's step copies is a share of 1/n; the rest is whole layers, whole buckets.
+    """
+    shared = ("copies",) if step.stage >= 1 else ()
+    parts = [Held(state, "gpu", getattr(step.peak, state), falls=state in shared) for state in BUFFERS]
+    return [part for part in parts if part.nbytes > 0.0]
 
 
 def nbytes_of(held: list[Held]) -> float:
-    """All bytes of a list of what is held."""
-    return total([nbytes for _, _, nbytes in held])
+    """All bytes of GPU memory in a list of what is held."""
+    return total([part.nbytes for part in held if part.device == "gpu"])
 
 
 def bytes_per_gpu(N: float, n: int, stage: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from .data import load
-from .memory import at_rest, on_top
+from .memory import at_rest, nbytes_of, on_top
 from .rows import STAGES, steps_of
 from .specs import Setup
 from .timeline import Step
@@ -23,18 +23,20 @@ def picture(setup: Setup, steps: list[Step] | None = None) -> str:
     steps = steps or steps_of(setup)
     shapes: list[str] = []
     held = [(at_rest(setup, stage), on_top(steps[stage])) for stage in STAGES]
-    scale = max(sum(nbytes for _, _, nbytes in [*rest, *top]) for rest, top in held)
+    scale = max(nbytes_of([*rest, *top]) for rest, top in held)
     for stage, (rest, top) in zip(STAGES, held, strict=True):
         y = stage * ROW + 4.0
         x = LEFT
-        for state, _, nbytes in [*rest, *top]:
-            wide = (RIGHT - LEFT) * nbytes / scale
-            pale = ' opacity="0.45"' if (state, "gpu", nbytes) in top else ""
-            shapes.append(_rect(x, y, wide, BAR, ENCODING["states"][state]["light"], pale))
+        for index, part in enumerate([*rest, *top]):
+            if part.device != "gpu":
+                continue
+            wide = (RIGHT - LEFT) * part.nbytes / scale
+            pale = ' opacity="0.45"' if index >= len(rest) else ""
+            shapes.append(_rect(x, y, wide, BAR, ENCODING["states"][part.state]["light"], pale))
             x += wide
         weight = ' font-weight="700"' if stage == setup.stage else ""
         name = say("stage_name", setup.language, stage=stage)
-        total = size(sum(nbytes for _, _, nbytes in rest), setup.unit)
+        total = size(nbytes_of(rest), setup.unit)
         shapes.append(_text(0.0, y + 16.0, name, weight))
         shapes.append(_text(x + 6.0, y + 16.0, total, weight))
     step = steps[setup.stage]

@@ -21,6 +21,17 @@ RECIPES = load("recipes")
 MAX_LAYER_STEPS = 16384
 """Bound on layers x accumulation: past it the timeline is longer than anyone can read."""
 
+DTYPE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
+
+Shape = tuple[int, ...] | str
+"""The lengths of a parameter's dimensions, or the name of the earlier parameter whose memory it shares."""
+
+MAX_SHAPES = 4096
+MAX_NAME = 200
+MAX_DIMENSIONS = 8
+MAX_LENGTH = 2**40
+"""Bounds on the shapes of a model: parameters, letters of a name, dimensions and their lengths."""
+
 
 def options(name: str) -> list[Any]:
     """The values a choice field takes."""
@@ -57,10 +68,18 @@ def check(name: str, value: Any, language: str = "en") -> Any:
 
     if value is None and rule.get("optional"):
         return None
+    if rule["type"] == "shapes":
+        return check_shapes(name, value, language)
     if rule["type"] == "bool":
         if value is not True and value is not False:
             raise refuse("rule_bool")
         return value
+    if rule["type"] == "reshard":
+        if value is True or value is False:
+            return value
+        if not is_number(value) or not -math.inf < value < math.inf or value != int(value) or value < 1:
+            raise refuse("rule_reshard")
+        return int(value)
     if rule["type"] == "choice":
         allowed = options(name)
         if not (is_number(value) or isinstance(value, str)) or value not in allowed:
@@ -77,6 +96,50 @@ def check(name: str, value: Any, language: str = "en") -> Any:
     if value > rule["max"]:
         raise refuse("rule_max", limit=plain(rule["max"]))
     return float(value) if rule["type"] == "number" else int(value)
+
+
+def check_shapes(name: str, value: Any, language: str = "en") -> tuple[tuple[str, Shape], ...]:
+    """The shapes of a model's parameters, by name, in the order of the model: a mapping or a list of pairs.
+
+    Raises ValueError, naming the entry, when they are none.
+    """
+
+    def refuse(entry: object, **values: object) -> ValueError:
+        rule = say("rule_shapes", language, most=MAX_SHAPES)
+        return ValueError(say("error", language, name=name, rule=rule, value=shown(entry)))
+
+    try:
+        pairs = list(value.items() if hasattr(value, "items") else value)
+    except TypeError:
+        raise refuse(value) from None
+    if isinstance(value, str) or not 1 <= len(pairs) <= MAX_SHAPES:
+        raise refuse(value)
+    stored: dict[str, Shape] = {}
+    elements = 0
+    for pair in pairs:
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise refuse(pair)
+        parameter, shape = pair
+        if not isinstance(parameter, str) or not 1 <= len(parameter) <= MAX_NAME or parameter in stored:
+            raise refuse(parameter)
+        if isinstance(shape, str):
+            if not isinstance(stored.get(shape), tuple):
+                raise refuse(f"{parameter}: {shape}")
+            stored[parameter] = shape
+            continue
+        try:
+            lengths = list(shape)
+        except TypeError:
+            raise refuse(f"{parameter}: {shape}") from None
+        if len(lengths) > MAX_DIMENSIONS or not all(
+            is_number(length) and 1 <= length <= MAX_LENGTH and length == int(length) for length in lengths
+        ):
+            raise refuse(f"{parameter}: {lengths}")
+        stored[parameter] = tuple(int(length) for length in lengths)
+        elements += math.prod(int(length) for length in lengths)
+    if elements > FIELDS["N"]["max"]:
+        raise refuse(f"{elements} elements")
+    return tuple(stored.items())
 
 
 class UnknownField(TypeError):
@@ -115,9 +178,11 @@ class Setup:
     n: int
     stage: int
     system: str
+    compare: str | None
     recipe: str
     layers: int
     hidden: int | None
+    shapes: tuple[tuple[str, Shape], ...] | None
     seq_len: int
     micro_batch: int
     accumulation: int
@@ -127,6 +192,25 @@ class Setup:
     link: str
     utilization: float
     prefetch: int
+    param_dtype: str
+    reduce_dtype: str | None
+    grad_accum_dtype: str | None
+    reshard_after_forward: bool | int | None
+    shard_size: int | None
+    sync_every_micro_batch: bool
+    stage3_prefetch_bucket_size: int
+    stage3_max_live_parameters: int
+    stage3_max_reuse_distance: int
+    stage3_param_persistence_threshold: int
+    reduce_bucket_size: int
+    allgather_bucket_size: int
+    overlap_comm: bool | None
+    contiguous_gradients: bool
+    use_multi_rank_bucket_allreduce: bool
+    zero_hpz_partition_size: int
+    zero_quantized_weights: bool
+    zero_quantized_gradients: bool
+    offload: str
     unit: str
     language: str
 
@@ -134,12 +218,24 @@ class Setup:
         for name in values:
             if name not in FIELDS:
                 raise unknown(name)
+        if values.get("shapes") is not None:
+            values = {**counted(check("shapes", values["shapes"])), **values}
         for name, rule in FIELDS.items():
             object.__setattr__(self, name, check(name, values.get(name, rule["default"])))
-        if self.layers * self.accumulation > MAX_LAYER_STEPS:
-            product = f"{self.layers} x {self.accumulation}"
-            limit = say("rule_max", "en", limit=MAX_LAYER_STEPS)
-            raise ValueError(say("error", "en", name="layers x accumulation", rule=limit, value=product))
+        agree(self)
+
+    @classmethod
+    def from_shapes(cls, shapes: Any, **values: Any) -> Setup:
+        """A setup of the parameters of a real model; ``N`` and ``layers`` follow from them.
+
+        ``shapes``: a mapping of names to shapes in the order of the model, as in
+        ``{name: parameter.shape for name, parameter in model.named_parameters()}``. In the place of a shape
+        stands the name of an earlier parameter where the two share their memory.
+
+        >>> Setup.from_shapes({"tok.weight": (10, 4), "blocks.0.up.weight": (8, 4)}, n=2).N
+        72.0
+        """
+        return cls(shapes=shapes, **values)
 
     def but(self, **values: Any) -> Setup:
         """A copy with some fields changed, checked again."""
@@ -150,6 +246,76 @@ class Setup:
         chosen = {field.name: getattr(self, field.name) for field in fields(self)}
         defaults = {name: check(name, rule["default"]) for name, rule in FIELDS.items()}
         return {name: value for name, value in chosen.items() if value != defaults[name]}
+
+
+def counted(shapes: tuple[tuple[str, Shape], ...]) -> dict[str, Any]:
+    """The fields that follow from the shapes of a model: its elements, and the layers they are in."""
+    elements = 0.0
+    layers = set()
+    for name, shape in shapes:
+        if not isinstance(shape, str):
+            elements = elements + elements_of(shape)
+        layers.add(layer_name(name))
+    return {"N": elements, "layers": max(1, len(layers - {""}))}
+
+
+def elements_of(shape: tuple[int, ...]) -> float:
+    """The product of the lengths."""
+    elements = 1.0
+    for length in shape:
+        elements = elements * length
+    return elements
+
+
+def layer_name(name: str) -> str:
+    """The part of a parameter's name that tells its layer: "blocks.0.qkv.weight" is in "blocks.0".
+
+    Layers are what stands in a list: the name up to its first number. "" for what is in no list.
+    """
+    parts = name.split(".")
+    for index, part in enumerate(parts[:-1]):
+        if part.isdigit() and part.isascii():
+            return ".".join(parts[: index + 1])
+    return ""
+
+
+def agree(setup: Setup) -> None:
+    """Raises ValueError when fields do not go together; rules of fields that ``setup.system`` lacks rest."""
+
+    def refuse(name: str, rule: str, value: object) -> ValueError:
+        return ValueError(say("error", "en", name=name, rule=rule, value=value))
+
+    if setup.layers * setup.accumulation > MAX_LAYER_STEPS:
+        product = f"{setup.layers} x {setup.accumulation}"
+        raise refuse("layers x accumulation", say("rule_max", "en", limit=MAX_LAYER_STEPS), product)
+    if setup.shapes is not None:
+        if len(setup.shapes) * setup.accumulation > MAX_LAYER_STEPS:
+            product = f"{len(setup.shapes)} x {setup.accumulation}"
+            raise refuse("shapes x accumulation", say("rule_max", "en", limit=MAX_LAYER_STEPS), product)
+        for name, value in counted(setup.shapes).items():
+            if getattr(setup, name) != value:
+                rule = say("rule_counted", "en", value=plain(float(value)))
+                raise refuse(name, rule, shown(getattr(setup, name)))
+    ranks = setup.n
+    for name in ("shard_size", "reshard_after_forward", "zero_hpz_partition_size"):
+        size = getattr(setup, name)
+        if setup.system not in FIELDS[name]["systems"] or size is None or size is True or size is False:
+            continue
+        if size < ranks and ranks % size != 0:
+            raise refuse(name, say("rule_divides", "en", ranks=ranks), size)
+        if name == "shard_size":
+            ranks = min(ranks, size)
+
+
+def resized(setup: Setup, n: int, stage: int) -> Setup:
+    """The setup on ``n`` GPUs as far as rest at ``stage`` goes: of the sizes that must divide n one matters.
+
+    FSDP2 shards over ``shard_size`` ranks whatever n is: more GPUs than that hold what those hold.
+    """
+    ranks = n
+    if setup.shard_size is not None and setup.system == "fsdp2" and stage >= 2:
+        ranks = min(n, setup.shard_size)
+    return setup.but(n=ranks, shard_size=None, reshard_after_forward=None, zero_hpz_partition_size=1)
 
 
 def parse_count(text: str, language: str = "en") -> float:
@@ -227,6 +393,7 @@ class Cluster:
     bandwidth: float  # bytes/s, one direction, on the slowest link crossed
     latency: float  # seconds per ring step
     link: str  # key in data/links.json
+    leaves: bool  # whether the ring leaves a node
 
 
 def recipe_of(setup: Setup) -> Recipe:
@@ -248,25 +415,32 @@ def transformer_of(setup: Setup) -> Transformer:
     return Transformer(setup.layers, elements, tokens, (2.0 * elements + attention) * tokens)
 
 
-def cluster_of(setup: Setup) -> Cluster:
-    """The GPU, and the slowest link that a ring over all n ranks crosses.
+def cluster_of(setup: Setup, ranks: int | None = None, apart: int = 1) -> Cluster:
+    """The GPU, and the slowest link that a ring over ``ranks`` ranks crosses, all n when not given.
+
+    Ranks are numbered node by node; ``apart``: the distance between neighbours of the ring, 1 when it goes
+    through every rank of a node before it leaves it.
 
     Of the GPUs of a node only one sends to the next node on any one ring, and NCCL lays as many rings as it
     takes to use every network port: between nodes a rank gets what all ports of its node carry together.
+    Rings ``apart`` ranks apart run beside each other and share the ports.
     """
+    n = setup.n if ranks is None else ranks
     gpu = GPUS[setup.gpu]
     inside = gpu["link"]
     between = setup.link
     ports = float(setup.gpus_per_node) if LINKS[between]["per"] == "gpu" else 1.0
-    across = LINKS[between]["bandwidth"] * ports
-    crossed = setup.n > setup.gpus_per_node and across < LINKS[inside]["bandwidth"]
+    across = LINKS[between]["bandwidth"] * ports / min(apart, setup.gpus_per_node)
+    leaves = n * apart > setup.gpus_per_node and n > 1
+    crossed = leaves and across < LINKS[inside]["bandwidth"]
     link = between if crossed else inside
     return Cluster(
-        n=setup.n,
+        n=n,
         capacity=gpu["memory_MiB"] * 1048576.0,
         flops=gpu["flops"] * setup.utilization,
         memory_bandwidth=gpu["memory_bandwidth"],
         bandwidth=across if crossed else LINKS[inside]["bandwidth"],
-        latency=LINKS[between if setup.n > setup.gpus_per_node else inside]["latency"],
+        latency=LINKS[between if leaves else inside]["latency"],
         link=link,
+        leaves=leaves,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .program import Op
+from .program import BUFFERS, Buffer, Op
 from .specs import Setup
 from .systems import system_of
 
@@ -19,16 +19,20 @@ class Span(NamedTuple):
 
 
 class Live(NamedTuple):
-    """What is held on top of rest from ``time`` until the next entry, in bytes."""
+    """What is held on top of rest from ``time`` until the next entry, in bytes; names as in BUFFERS."""
 
     time: float
     gathered: float
     buckets: float
+    whole_gradients: float
+    copies: float
+    nbytes: float  # all of them
 
 
 class Step(NamedTuple):
     """One step of a stage, scheduled."""
 
+    stage: int
     spans: list[Span]
     exposed: list[float]  # seconds, per span: the part of a collective during which compute waits
     seconds: float
@@ -43,11 +47,11 @@ def step_of(setup: Setup, stage: int) -> Step:
     for span in spans:
         seconds = max(seconds, span.end)
     live = live_bytes(spans)
-    peak = Live(0.0, 0.0, 0.0)
+    peak = Live(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for entry in live:
-        if entry.gathered + entry.buckets > peak.gathered + peak.buckets:
+        if entry.nbytes > peak.nbytes:
             peak = entry
-    return Step(spans, exposed_seconds(spans, seconds), seconds, live, peak)
+    return Step(stage, spans, exposed_seconds(spans, seconds), seconds, live, peak)
 
 
 def schedule(ops: list[Op]) -> list[Span]:
@@ -72,7 +76,11 @@ def schedule(ops: list[Op]) -> list[Span]:
 
 
 def exposed_seconds(spans: list[Span], end: float) -> list[float]:
-    """Per span, how long it runs while the compute stream stands still before ``end``."""
+    """Per span, how long it runs while the compute stream stands still before ``end``.
+
+    Where collectives run side by side on streams of their own, a moment counts for the one that began first:
+    so all of them together are exposed for as long as compute waits for any.
+    """
     gaps: list[tuple[float, float]] = []
     busy_until = 0.0
     for span in spans:
@@ -82,18 +90,23 @@ def exposed_seconds(spans: list[Span], end: float) -> list[float]:
             busy_until = span.end
     if end > busy_until:
         gaps.append((busy_until, end))
-    exposed: list[float] = []
-    first = 0  # gaps before it are over: spans of the one network stream come in order
-    for span in spans:
+    exposed = [0.0] * len(spans)
+    network = [index for index, span in enumerate(spans) if span.op.stream != "compute"]
+    network.sort(key=lambda index: spans[index].start)
+    first = 0  # gaps before it are over
+    until = 0.0  # moments before it are counted
+    for index in network:
+        span = spans[index]
+        start = max(span.start, until)
         seconds = 0.0
-        if span.op.stream != "compute":
-            while first < len(gaps) and gaps[first][1] <= span.start:
-                first += 1
-            gap = first
-            while gap < len(gaps) and gaps[gap][0] < span.end:
-                seconds = seconds + (min(gaps[gap][1], span.end) - max(gaps[gap][0], span.start))
-                gap += 1
-        exposed.append(seconds)
+        while first < len(gaps) and gaps[first][1] <= start:
+            first += 1
+        gap = first
+        while gap < len(gaps) and gaps[gap][0] < span.end:
+            seconds = seconds + max(0.0, min(gaps[gap][1], span.end) - max(gaps[gap][0], start))
+            gap += 1
+        exposed[index] = seconds
+        until = max(until, span.end)
     return exposed
 
 
@@ -102,21 +115,28 @@ def live_bytes(spans: list[Span]) -> list[Live]:
 
     At one moment, frees come before allocations: that moment is when the second waited for the first.
     """
-    changes = []
+    changes: list[tuple[float, int, Buffer]] = []
     for span in spans:
-        if span.op.takes is not None:
-            changes.append((span.start, 1, span.op.takes))
-        if span.op.gives is not None:
-            changes.append((span.end, 0, span.op.gives))
+        for taken in span.op.takes:
+            changes.append((span.start, 1, taken))
+        for given in span.op.gives:
+            changes.append((span.end, 0, given))
+        if span.op.queues:
+            ready = 0.0
+            for before in span.op.waits_for:
+                ready = max(ready, spans[before].end)
+            for queued in span.op.queues:
+                changes.append((ready, 1, queued))
     changes.sort(key=lambda change: change[:2])
     live: list[Live] = []
-    held = {"gathered": 0.0, "buckets": 0.0}
-    many = {"gathered": 0, "buckets": 0}
+    held = dict.fromkeys(BUFFERS, 0.0)
+    many = dict.fromkeys(BUFFERS, 0)
     for index, (time, takes, (buffer, nbytes)) in enumerate(changes):
         many[buffer] += 1 if takes else -1
         held[buffer] = held[buffer] + (nbytes if takes else -nbytes)
         if many[buffer] == 0:
             held[buffer] = 0.0  # no rounding is left behind
         if index + 1 == len(changes) or changes[index + 1][0] > time:
-            live.append(Live(time, held["gathered"], held["buckets"]))
+            gathered, buckets, whole, copies = held.values()
+            live.append(Live(time, gathered, buckets, whole, copies, gathered + buckets + whole + copies))
     return live

@@ -11,9 +11,10 @@ import anywidget
 import traitlets
 
 from .advice import advice, explain
+from .compare import differences
 from .html import Slide, frame, numbers_table, to_html
 from .rows import communication_rows, memory_rows, steps_of, summary, timeline_rows
-from .specs import FIELDS, Setup, check, unknown
+from .specs import FIELDS, Setup, check, counted, unknown
 from .text import as_text, headline
 
 BUNDLE = Path(__file__).parent / "static" / "widget.js"
@@ -56,9 +57,11 @@ class ZeroExplorer(anywidget.AnyWidget):
     n = Field("n")
     stage = Field("stage")
     system = Field("system")
+    compare = Field("compare")
     recipe = Field("recipe")
     layers = Field("layers")
     hidden = Field("hidden")
+    shapes = Field("shapes")
     seq_len = Field("seq_len")
     micro_batch = Field("micro_batch")
     accumulation = Field("accumulation")
@@ -68,6 +71,25 @@ class ZeroExplorer(anywidget.AnyWidget):
     link = Field("link")
     utilization = Field("utilization")
     prefetch = Field("prefetch")
+    param_dtype = Field("param_dtype")
+    reduce_dtype = Field("reduce_dtype")
+    grad_accum_dtype = Field("grad_accum_dtype")
+    reshard_after_forward = Field("reshard_after_forward")
+    shard_size = Field("shard_size")
+    sync_every_micro_batch = Field("sync_every_micro_batch")
+    stage3_prefetch_bucket_size = Field("stage3_prefetch_bucket_size")
+    stage3_max_live_parameters = Field("stage3_max_live_parameters")
+    stage3_max_reuse_distance = Field("stage3_max_reuse_distance")
+    stage3_param_persistence_threshold = Field("stage3_param_persistence_threshold")
+    reduce_bucket_size = Field("reduce_bucket_size")
+    allgather_bucket_size = Field("allgather_bucket_size")
+    overlap_comm = Field("overlap_comm")
+    contiguous_gradients = Field("contiguous_gradients")
+    use_multi_rank_bucket_allreduce = Field("use_multi_rank_bucket_allreduce")
+    zero_hpz_partition_size = Field("zero_hpz_partition_size")
+    zero_quantized_weights = Field("zero_quantized_weights")
+    zero_quantized_gradients = Field("zero_quantized_gradients")
+    offload = Field("offload")
     unit = Field("unit")
     language = Field("language")
 
@@ -82,16 +104,44 @@ class ZeroExplorer(anywidget.AnyWidget):
     @traitlets.validate(*FIELDS)
     def _together(self, proposal: Any) -> Any:
         # rules over several fields, which Setup alone knows
+        name, value = proposal["trait"].name, proposal["value"]
         try:
-            self.setup.but(**{proposal["trait"].name: proposal["value"]})
+            if name == "shapes":
+                Setup(**{**self._fields(), **(counted(value) if value else {}), "shapes": value})
+            else:
+                self.setup.but(**{name: value})
         except ValueError as error:
             raise traitlets.TraitError(str(error)) from None
-        return proposal["value"]
+        return value
+
+    @traitlets.observe("shapes")
+    def _count(self, change: Any) -> None:
+        # N and layers follow from the shapes
+        if self.shapes is not None:
+            for name, value in counted(self.shapes).items():
+                setattr(self, name, value)
+
+    def _fields(self) -> dict[str, Any]:
+        fields = {name: getattr(self, name) for name in FIELDS}
+        if fields["shapes"] is not None:
+            del fields["N"], fields["layers"]
+        return fields
 
     @property
     def setup(self) -> Setup:
         """The traits as a frozen ``Setup``."""
-        return Setup(**{name: getattr(self, name) for name in FIELDS})
+        return Setup(**self._fields())
+
+    @classmethod
+    def from_shapes(cls, shapes: Any, **fields: Any) -> ZeroExplorer:
+        """An explorer of the parameters of a real model; ``N`` and ``layers`` follow from them.
+
+        ``shapes``: names with shapes in the order of the model, see ``Setup.from_shapes``.
+
+        >>> ZeroExplorer.from_shapes({"tok.weight": (10, 4), "blocks.0.up.weight": (8, 4)}, n=2).N
+        72.0
+        """
+        return cls(shapes=shapes, **fields)
 
     def memory(self) -> list[dict[str, Any]]:
         """Bytes per GPU, a row per stage, state and moment; see ``memory_rows``."""
@@ -117,6 +167,10 @@ class ZeroExplorer(anywidget.AnyWidget):
         """The selected stage in words, the formula filled in; ``language`` is the trait's by default."""
         setup = self.setup if language is None else self.setup.but(language=language)
         return "\n".join(explain(setup).values())
+
+    def differences(self) -> list[dict[str, Any]]:
+        """The selected stage of ``system`` against that of ``compare``, and why; see ``differences``."""
+        return differences(self.setup)
 
     def _chart(self, name: str, look: dict[str, str]) -> Any:
         # most sessions draw no chart: what draws them is loaded when one is asked for

@@ -23,6 +23,17 @@ def say(key: str, language: str, **values: object) -> str:
     return text
 
 
+def has_word(key: str) -> bool:
+    """Whether there is a sentence ``key``."""
+    return key in WORDS
+
+
+def field_name(name: str, language: str) -> str:
+    """What a field is called; a knob of a real system is called what that system calls it."""
+    key = "recompute_field" if name == "recompute" else name
+    return say(key, language) if has_word(key) else name
+
+
 def fixed(x: float, digits: int) -> str:
     """``x`` with that many decimals: fixed(41.25, 1) -> '41.3'."""
     return format(Decimal(x).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, Context(prec=60)), "f")

@@ -1,14 +1,22 @@
 // One file per system. Each answers what a rank holds and what it does in one step.
 // Mirrors src/zerowidget/systems/__init__.py.
 //
-// hold(setup, stage): [state, device, bytes][] at rest, in drawing order.
-// collectives(setup, stage): what one step communicates, a row per phase and op.
+// hold(setup, stage): what a rank holds at rest, in drawing order.
 // program(setup, stage): the ops of one step, in issue order.
 
+import { collected } from "../program.js";
+import * as deepspeed from "./deepspeed/index.js";
+import * as fsdp2 from "./fsdp2/index.js";
 import * as paper from "./paper.js";
 
-/** @type {Record<string, typeof paper>} */
-export const SYSTEMS = { paper };
+/**
+ * @typedef {object} System
+ * @property {(setup: Readonly<import("../specs.js").Setup>, stage: number) => import("../program.js").Held[]} hold
+ * @property {(setup: Readonly<import("../specs.js").Setup>, stage: number) => import("../program.js").Op[]} program
+ */
+
+/** @type {Record<string, System>} */
+export const SYSTEMS = { paper, deepspeed, fsdp2 };
 
 /**
  * The module of the system that `setup` names.
@@ -16,4 +24,15 @@ export const SYSTEMS = { paper };
  */
 export function system_of(setup) {
   return SYSTEMS[setup.system];
+}
+
+/**
+ * What one step communicates, a row per phase and kind. The textbook's are counted in whole tensors, so that N
+ * comes out as N and not as a sum over layers.
+ * @param {Readonly<import("../specs.js").Setup>} setup
+ * @param {number} stage
+ * @param {import("../program.js").Op[]} ops its program
+ */
+export function collectives_of(setup, stage, ops) {
+  return setup.system === "paper" ? paper.collectives(setup, stage) : collected(ops);
 }

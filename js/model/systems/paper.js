@@ -3,12 +3,17 @@
 
 import { seconds } from "../comms.js";
 import { backward_seconds, forward_seconds, optimizer_seconds } from "../compute.js";
-import { make_op } from "../program.js";
+import { make_held, make_op } from "../program.js";
 import { bytes_of, cluster_of, recipe_of, transformer_of } from "../specs.js";
 
 /** @typedef {import("../program.js").Buffer} Buffer */
+/** @typedef {import("../program.js").Collective} Collective */
+/** @typedef {import("../program.js").Held} Held */
 /** @typedef {import("../program.js").Op} Op */
 /** @typedef {import("../specs.js").Setup} Setup */
+
+/** @type {Buffer[]} */
+const NONE = [];
 
 /** @type {Record<string, number>} */
 export const SHARDED_FROM = { optimizer: 1, gradients: 2, parameters: 3 };
@@ -26,26 +31,16 @@ export const COLLECTIVES = [
 ];
 
 /**
- * One kind of collective of a step: `count` of them, each on a full tensor of `elements`.
- * @typedef {object} Collective
- * @property {string} phase
- * @property {string} op
- * @property {string} dtype
- * @property {number} count
- * @property {number} elements
- * @property {number} nbytes
- */
-
-/**
  * At rest, per GPU: 16N, 4N + 12N/n, 2N + 14N/n, 16N/n bytes for the paper's own recipe (figure 1).
  * @param {Readonly<Setup>} setup
  * @param {number} stage
- * @returns {[string, string, number][]}
+ * @returns {Held[]}
  */
 export function hold(setup, stage) {
-  return recipe_of(setup).states.map(([state, kind, nbytes]) => {
-    const full = nbytes * setup.N;
-    return [state, "gpu", stage >= SHARDED_FROM[kind] ? full / setup.n : full];
+  return recipe_of(setup).states.map(([state, kind, each]) => {
+    const sharded = stage >= SHARDED_FROM[kind];
+    const over = sharded ? setup.n : 1;
+    return make_held(state, "gpu", (each * setup.N) / over, each, over, sharded);
   });
 }
 
@@ -69,11 +64,25 @@ export function repeats(setup, stage, phase) {
 export function collectives(setup, stage) {
   if (setup.n === 1) return [];
   const recipe = recipe_of(setup);
+  const cluster = cluster_of(setup);
   const { elements } = transformer_of(setup);
   return COLLECTIVES[stage].map(([phase, op, kind]) => {
     const dtype = kind === "parameters" ? recipe.param_dtype : recipe.grad_dtype;
-    const count = setup.layers * repeats(setup, stage, phase);
-    return { phase, op, dtype, count, elements, nbytes: bytes_of(recipe, kind) * elements };
+    const each = bytes_of(recipe, kind);
+    const times = repeats(setup, stage, phase);
+    const count = setup.layers * times;
+    const moved = setup.N * times; // N comes out as N, not as a sum over layers
+    return {
+      phase,
+      op,
+      dtype,
+      count,
+      elements: moved,
+      nbytes: each * moved,
+      seconds: count * seconds(op, each * elements, cluster),
+      ranks: setup.n,
+      leaves: cluster.leaves,
+    };
   });
 }
 
@@ -99,6 +108,8 @@ export function program(setup, stage) {
  * @property {string} grad_dtype
  * @property {number} grad_bytes
  * @property {Record<string, number>} reduce_seconds by op
+ * @property {number} ranks
+ * @property {boolean} leaves
  */
 
 /**
@@ -125,6 +136,8 @@ export function layer_of(setup) {
       all_reduce: seconds("all_reduce", grad_bytes, cluster),
       reduce_scatter: seconds("reduce_scatter", grad_bytes, cluster),
     },
+    ranks: cluster.n,
+    leaves: cluster.leaves,
   };
 }
 
@@ -134,12 +147,25 @@ export function layer_of(setup) {
  * @param {string} group
  * @param {string} phase
  * @param {number[]} waits
- * @param {Buffer | null} [takes]
+ * @param {Buffer[]} [takes]
  */
-export function gather_op(layer, group, phase, waits, takes = null) {
-  const { elements, gather_seconds, param_dtype, param_bytes } = layer;
-  const op = "all_gather";
-  return make_op(op, group, phase, "comm", gather_seconds, waits, elements, param_dtype, param_bytes, takes);
+export function gather_op(layer, group, phase, waits, takes = NONE) {
+  return make_op(
+    "all_gather",
+    group,
+    phase,
+    "comm",
+    layer.gather_seconds,
+    waits,
+    layer.elements,
+    layer.param_dtype,
+    layer.param_bytes,
+    takes,
+    NONE,
+    NONE,
+    layer.ranks,
+    layer.leaves,
+  );
 }
 
 /**
@@ -148,12 +174,25 @@ export function gather_op(layer, group, phase, waits, takes = null) {
  * @param {string} op
  * @param {string} group
  * @param {number} backward
- * @param {Buffer | null} gives
+ * @param {Buffer[]} gives
  */
 export function reduce_op(layer, op, group, backward, gives) {
-  const { elements, grad_dtype: dtype, grad_bytes: size } = layer;
-  const length = layer.reduce_seconds[op];
-  return make_op(op, group, "backward", "comm", length, [backward], elements, dtype, size, null, gives);
+  return make_op(
+    op,
+    group,
+    "backward",
+    "comm",
+    layer.reduce_seconds[op],
+    [backward],
+    layer.elements,
+    layer.grad_dtype,
+    layer.grad_bytes,
+    NONE,
+    gives,
+    NONE,
+    layer.ranks,
+    layer.leaves,
+  );
 }
 
 /**
@@ -167,8 +206,8 @@ export function replicated(setup, stage) {
   const layer = layer_of(setup);
   const { forward, backward } = layer;
   const reduce = COLLECTIVES[stage][0][1];
-  /** @type {Buffer | null} Whole until it is reduced. */
-  const bucket = stage === 2 && setup.n > 1 ? ["buckets", layer.grad_bytes] : null;
+  /** @type {Buffer[]} Whole until it is reduced. */
+  const bucket = stage === 2 && setup.n > 1 ? [["buckets", layer.grad_bytes]] : NONE;
   const groups = groups_of(setup.layers);
   /** @type {Record<string, number[]>} A layer's gradients are written anew once they are reduced. */
   const reduced = {};
@@ -211,10 +250,10 @@ export function gathering(setup) {
   const layer = layer_of(setup);
   const { forward, backward } = layer;
   const alone = setup.n === 1;
-  /** @type {Buffer | null} */
-  const gathered = alone ? null : ["gathered", layer.param_bytes];
-  /** @type {Buffer | null} */
-  const bucket = alone ? null : ["buckets", layer.grad_bytes];
+  /** @type {Buffer[]} */
+  const gathered = alone ? NONE : [["gathered", layer.param_bytes]];
+  /** @type {Buffer[]} */
+  const bucket = alone ? NONE : [["buckets", layer.grad_bytes]];
   const groups = groups_of(setup.layers);
   const uses = [];
   for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
@@ -244,7 +283,7 @@ export function gathering(setup) {
     const { phase, group } = uses[use];
     let waits = alone ? [] : [gathers[use]];
     if (phase === "forward") {
-      ops.push(make_op("forward", group, phase, "compute", forward, waits, 0, "", 0, null, gathered));
+      ops.push(make_op("forward", group, phase, "compute", forward, waits, 0, "", 0, NONE, gathered));
       computes.push(ops.length - 1);
       continue;
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..memory import at_rest, nbytes_of
+from ..memory import at_rest
 from ..rows import STAGES, summary
-from ..specs import Setup
+from ..specs import Setup, total
 from ..words import say, scaled_size
 from ..words import size as sized
 from .look import Look, breadth, look_of, whole, wrapped
@@ -58,7 +58,8 @@ def ladder_chart(setup: Setup, *, theme: str = "light", size: str = "screen") ->
     rows, ghosts = ladder_rows(setup, look, few, cell / pitch)
 
     canvas = Canvas(look)
-    states = [(say(state, language), look.colour(state), "solid") for state, _, _ in at_rest(setup, 0)]
+    kept = dict.fromkeys(part.state for part in at_rest(setup, 0))
+    states = [(say(state, language), look.colour(state), "solid") for state in kept]
     lines = canvas.legend(states, -left, -2.4 * em, look.width)
     y_scale = alt.Scale(domain=[len(STAGES), 0], nice=False, zero=False)
     y = alt.Y("y:Q", scale=y_scale, axis=None)
@@ -120,25 +121,24 @@ def ladder_rows(setup: Setup, look: Look, few: int, tall: float) -> tuple[Rows, 
 
     x counts GPUs, y stages; ``tall``: the part of a stage's pitch that its cells take.
     """
-    small, alone = setup.but(n=few), setup.but(n=1)
+    small = setup.but(n=few)
     rows: Rows = []
     ghosts: Rows = []
     for stage in STAGES:
-        full = [held for held in at_rest(alone, stage) if held[2] > 0.0]
-        held = {state: nbytes for state, _, nbytes in at_rest(small, stage)}
-        all_bytes = nbytes_of(full)
+        held = [part for part in at_rest(small, stage) if part.nbytes > 0.0]
+        all_bytes = total([part.nbytes * part.over for part in held])
         for gpu in range(few):
             y = float(stage)
-            for state, _, nbytes in full:
-                y2 = y + tall * nbytes / all_bytes
-                share = held[state] / nbytes
+            for part in held:
+                state, share = part.state, 1.0 / part.over
+                y2 = y + tall * part.nbytes * part.over / all_bytes
                 start = gpu * share if share < 1.0 else 0.0
                 cell = {"stage": stage, "gpu": gpu, "state": state, "y": y, "y2": y2}
                 cell["colour"] = look.colour(state)
                 row = cell | {"x": gpu + 0.05 + 0.9 * start, "x2": gpu + 0.05 + 0.9 * (start + share)}
-                row |= {"what": say(state, setup.language), "nbytes": held[state]}
+                row |= {"what": say(state, setup.language), "nbytes": part.nbytes}
                 row |= {"shard": f"{gpu + 1}/{few}" if share < 1.0 else "1"}
-                rows.append(row | {"size": scaled_size(held[state], setup.unit)})
+                rows.append(row | {"size": scaled_size(part.nbytes, setup.unit)})
                 if share < 1.0:
                     ghosts.append(cell | {"x": gpu + 0.05, "x2": gpu + 0.95})
                 y = y2

@@ -94,6 +94,13 @@ class Look:
         found: str = entry[self.palette]
         return found
 
+    def tint(self, name: str) -> str:
+        """A paler colour of a state, for a buffer that is there at rest too."""
+        own, ground = (
+            [int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in (self.colour(name), self.paper)
+        )
+        return "#" + "".join(f"{round(0.45 * a + 0.55 * b):02x}" for a, b in zip(own, ground, strict=True))
+
 
 def look_of(theme: str, size: str, language: str) -> Look:
     """The look asked for. Raises ValueError for a theme or a size that is none."""

@@ -207,7 +207,8 @@ def setting(setup: Setup) -> str:
     """What the chart is about, in one line."""
     label = RECIPES[setup.recipe]["label"][setup.language]
     named = {"N": count(setup.N), "n": setup.n, "gpu": GPUS[setup.gpu]["label"], "recipe": label}
-    return say("table_title", setup.language, **named)
+    text = say("table_title", setup.language, **named)
+    return text if setup.system == "paper" else f"{text}, {say(f'system_{setup.system}', setup.language)}"
 
 
 def stage_names(setup: Setup, look: Look) -> tuple[Rows, float]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..advice import explain
+from ..advice import explain, kind_of
+from ..memory import at_rest
 from ..rows import communication_rows, summary
-from ..specs import Setup, recipe_of
-from ..systems import system_of
+from ..specs import Setup
 from ..words import say, trimmed
 from ..words import size as sized
 from .look import Look, look_of, wrapped
@@ -136,8 +136,8 @@ def matrix_cells(setup: Setup, look: Look, row: dict[str, Any]) -> list[list[Lin
     """The five cells of a stage."""
     language, stage = setup.language, row["stage"]
     small, ink, soft = look.small, look.ink, look.soft
-    sharded_from, recipe = system_of(setup).SHARDED_FROM, recipe_of(setup)
-    cut = [kind for kind in KINDS if recipe.bytes_of(kind) > 0.0 and stage >= sharded_from[kind]]
+    shares = [part for part in at_rest(setup, stage) if part.nbytes > 0.0 and (part.over > 1 or part.falls)]
+    cut = [kind for kind in KINDS if any(kind_of(part.state) == kind for part in shares)]
     sharded = [
         Line(say(KINDS[kind][0], language), small, ink, chip=look.colour(KINDS[kind][1])) for kind in cut
     ]
@@ -167,10 +167,15 @@ def matrix_cells(setup: Setup, look: Look, row: dict[str, Any]) -> list[list[Lin
 
 
 def collectives_of(setup: Setup, stage: int) -> list[str]:
-    """What a step of the stage calls for each layer: '2 × all-gather' and 'reduce-scatter'."""
-    times: dict[str, int] = {}
+    """What a step of the stage calls, over all N: '2 × all-gather' and 'reduce-scatter'."""
+    times: dict[str, float] = {}
     for row in communication_rows(setup):
         if row["stage"] == stage:
-            times[row["op"]] = times.get(row["op"], 0) + row["count"] // setup.layers
-    said = {op: say(op, setup.language) for op in times}
-    return [said[op] if often == 1 else f"{often}{NO_BREAK}× {said[op]}" for op, often in times.items()]
+            times[row["op"]] = times.get(row["op"], 0.0) + row["elements"] / setup.N
+    parts = []
+    for op, often in times.items():
+        if trimmed(often, 2) == "0":
+            continue
+        many = "" if trimmed(often, 2) == "1" else f"{trimmed(often, 2)}{NO_BREAK}× "
+        parts.append(many + say(op, setup.language))
+    return parts

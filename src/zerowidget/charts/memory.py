@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..advice import explain
 from ..memory import at_rest, on_top
+from ..program import BUFFERS
 from ..rows import STAGES, steps_of, summary
 from ..specs import GPUS, Setup, cluster_of
 from ..timeline import Step
@@ -119,7 +120,7 @@ def bar_rows(setup: Setup, look: Look, steps: list[Step], zoom: float) -> Rows:
     for stage, step in enumerate(steps):
         start = 0.0
         for when, held in (("rest", at_rest(setup, stage)), ("peak", on_top(step))):
-            for state, _, nbytes in held:
+            for state, nbytes in [(part.state, part.nbytes) for part in held if part.device == "gpu"]:
                 value = in_unit(nbytes, setup.unit)
                 end = start + value
                 figure = bare(nbytes, setup.unit)
@@ -128,7 +129,9 @@ def bar_rows(setup: Setup, look: Look, steps: list[Step], zoom: float) -> Rows:
                 row = {"stage": stage, "state": state, "what": say(state, setup.language), "when": when}
                 row |= {"moment": say(f"chart_{when}", setup.language), "start": start, "end": end}
                 row |= {"nbytes": nbytes, "size": scaled_size(nbytes, setup.unit)}
-                row |= {"colour": look.colour(state), "figure": figure if fits else ""}
+                pale = when == "rest" and state in BUFFERS
+                row |= {"colour": look.tint(state) if pale else look.colour(state)}
+                row["figure"] = figure if fits and not pale else ""
                 row["line"] = look.between[1] if value * zoom > 3.0 else 0.0
                 rows.append(row)
                 start = end
@@ -164,8 +167,10 @@ def bars(alt: Any, setup: Setup, look: Look, rows: Rows, x: Any, y: Any, thick: 
 def bar_legend(setup: Setup, look: Look, steps: list[Step]) -> list[tuple[str, str, str]]:
     """States in drawing order, then what comes on top of them in any stage."""
     language = setup.language
-    items = [(say(state, language), look.colour(state), "solid") for state, _, _ in at_rest(setup, 0)]
-    above = dict.fromkeys(state for step in reversed(steps) for state, _, _ in on_top(step))
+    resting = dict.fromkeys(part.state for stage in STAGES for part in at_rest(setup, stage))
+    above = dict.fromkeys(part.state for step in reversed(steps) for part in on_top(step))
+    colours = {state: look.tint(state) if state in BUFFERS else look.colour(state) for state in resting}
+    items = [(say(state, language), colour, "solid") for state, colour in colours.items()]
     return items + [(say(state, language), look.colour(state), "dashed") for state in above]
 
 

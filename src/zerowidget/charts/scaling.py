@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..advice import explain
-from ..memory import at_rest, nbytes_of
+from ..memory import at_rest, nbytes_of, on_top
 from ..rows import STAGES
-from ..specs import FIELDS, GPUS, Setup, cluster_of
+from ..specs import FIELDS, GPUS, Setup, cluster_of, resized
+from ..timeline import step_of
 from ..words import count, exponential, in_unit, say
 from ..words import size as sized
 from .look import Look, apart, breadth, look_of, whole
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 
 
 def scaling_chart(setup: Setup, *, theme: str = "light", size: str = "screen") -> LayerChart:
-    """Bytes per GPU at rest against n, both logarithmic: a line per stage, its floor, the capacity, n marked.
+    """Bytes per GPU against n, both logarithmic: a line per stage, its floor, the capacity, n marked.
+
+    Lines are at rest; for the selected stage a second one is at the peak of its step, where buffers that do
+    not fall with n are on top.
 
     n runs over the powers of two up to 1024 or 4n, whichever is more, as far as a setup can go.
 
@@ -47,8 +51,9 @@ def scaling_chart(setup: Setup, *, theme: str = "light", size: str = "screen") -
     rows = scaling_rows(setup, counts, colours)
     last = {row["stage"]: row for row in rows}
     floors = floor_rows(setup, counts, colours)
+    peaks = peak_rows(setup, counts, colours)
     capacity = cluster_of(setup).capacity
-    heights = [row["rest"] for row in rows] + [in_unit(capacity, unit)]
+    heights = [row["rest"] for row in rows + peaks] + [in_unit(capacity, unit)]
     low, high = min(heights) * 0.8, max(heights) * 1.6
     tens = decades(low, high)
     left = max(breadth(tick_label(tick), look.small) for tick in tens) + 0.9 * em
@@ -68,6 +73,10 @@ def scaling_chart(setup: Setup, *, theme: str = "light", size: str = "screen") -
             under = say("chart_scaling_floor", language, size=sized(floor["nbytes"], unit))
         name = say("stage_name", language, stage=stage)
         ends.append((y_of(last[stage]["rest"]), name, under, colours[stage]))
+    if peaks:
+        under = say("chart_scaling_floor", language, size=sized(peaks[-1]["floor"], unit))
+        name = say("chart_scaling_peak", language, stage=setup.stage)
+        ends.append((y_of(peaks[-1]["rest"]), name, under, colours[setup.stage]))
     held = say("chart_scaling_holds", language, capacity=sized(capacity, unit))
     ends.append((y_of(in_unit(capacity, unit)), GPUS[setup.gpu]["label"], held, look.colour("limit")))
     right = 0.8 * em + max(
@@ -130,7 +139,13 @@ def scaling_chart(setup: Setup, *, theme: str = "light", size: str = "screen") -
         .mark_rule(**dash, **quiet)
         .encode(y=y, stroke=stroke, **across),
         lines.encode(x=x, y=y, stroke=stroke, detail="stage:O"),
-        alt.Chart(values(rows))
+        alt.Chart(values(peaks[-1:]))
+        .mark_rule(**dash, **quiet)
+        .encode(y=alt.Y("under:Q", scale=y_scale, axis=y_axis), stroke=stroke, **across),
+        alt.Chart(values(peaks))
+        .mark_line(strokeWidth=0.19 * em, strokeDash=[0.05 * em, 0.32 * em], strokeCap="round", **quiet)
+        .encode(x=x, y=y, stroke=stroke),
+        alt.Chart(values(rows + peaks))
         .mark_point(filled=True, opacity=0, size=(0.9 * em) ** 2)
         .encode(x=x, y=y, tooltip=tips, description=alt.Description("size:N")),
         alt.Chart(values(here))
@@ -210,7 +225,7 @@ def scaling_rows(setup: Setup, counts: list[int], colours: list[str]) -> Rows:
     rows: Rows = []
     for stage in STAGES:
         for n in sorted({*counts, setup.n}):
-            nbytes = nbytes_of(at_rest(setup.but(n=n), stage))
+            nbytes = nbytes_of(at_rest(resized(setup, n, stage), stage))
             row: dict[str, Any] = {"stage": stage, "n": n, "rest": in_unit(nbytes, setup.unit)}
             row["nbytes"] = nbytes
             row |= {"name": say("stage_name", setup.language, stage=stage), "gpus": str(n)}
@@ -219,17 +234,38 @@ def scaling_rows(setup: Setup, counts: list[int], colours: list[str]) -> Rows:
 
 
 def floor_rows(setup: Setup, counts: list[int], colours: list[str]) -> Rows:
-    """Per stage what does not fall with n, if anything: states as large on many GPUs as on one."""
+    """Per stage what does not fall with n, if anything."""
     rows: Rows = []
     for stage in STAGES:
-        alone = at_rest(setup.but(n=1), stage)
-        many = at_rest(setup.but(n=counts[-1]), stage)
-        whole = [held for held, one in zip(many, alone, strict=True) if held[2] >= one[2] > 0.0]
-        nbytes = nbytes_of(whole)
+        many = at_rest(resized(setup, counts[-1], stage), stage)
+        nbytes = nbytes_of([part for part in many if not part.falls])
         if nbytes > 0.0:
             row: dict[str, Any] = {"stage": stage, "rest": in_unit(nbytes, setup.unit), "nbytes": nbytes}
-            rows.append(row | {"flat": nbytes == nbytes_of(alone), "colour": colours[stage]})
+            rows.append(row | {"flat": nbytes == nbytes_of(many), "colour": colours[stage]})
     return rows
+
+
+def peak_rows(setup: Setup, counts: list[int], colours: list[str]) -> Rows:
+    """The selected stage at the peak of its step, a row per n; nothing where nothing comes on top of rest.
+
+    ``floor``: what of it does not fall with n, in bytes. An n that the sizes of shards do not divide is left
+    out.
+    """
+    rows: Rows = []
+    stage, colour = setup.stage, colours[setup.stage]
+    for n in sorted({*counts, setup.n}):
+        try:
+            sized_setup = setup.but(n=n)
+        except ValueError:
+            continue
+        held = [*at_rest(sized_setup, stage), *on_top(step_of(sized_setup, stage))]
+        nbytes = nbytes_of(held)
+        floor = nbytes_of([part for part in held if not part.falls])
+        row: dict[str, Any] = {"stage": stage, "n": n, "rest": in_unit(nbytes, setup.unit), "floor": floor}
+        row |= {"name": say("chart_scaling_peak", setup.language, stage=stage), "gpus": str(n)}
+        row["under"] = in_unit(floor, setup.unit)
+        rows.append(row | {"size": sized(nbytes, setup.unit), "colour": colour})
+    return rows if on_top(step_of(setup, stage)) else []
 
 
 def number_labels(

@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ..advice import costs_text
-from ..program import Op
+from ..program import BUFFERS, Op
 from ..rows import summary
 from ..specs import LINKS, Setup, cluster_of, transformer_of
-from ..timeline import Step, step_of
+from ..timeline import Live, Step, step_of
 from ..words import count, duration, say, scaled_size
 from .look import Look, breadth, ink_on, look_of, nice_above, ticks, whole, wrapped
 from .marks import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from altair import LayerChart
 
 COMPUTE_OPS = ("forward", "recompute", "backward", "optimizer")
-NETWORK_OPS = ("all_gather", "reduce_scatter", "all_reduce")
+NETWORK_OPS = ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce")
 
 MANY = 6000
 """More spans than this are thinned out: they are far narrower than a pixel, and Vega would take minutes."""
@@ -49,9 +49,11 @@ def timeline_chart(setup: Setup, *, theme: str = "light", size: str = "screen") 
     end = nice_above(step.seconds)
     scale, unit = (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
     lanes = {"compute": (2.0 * em, 4.5 * em), "comm": (5.0 * em, 7.5 * em)}
+    if any(span.op.stream == "replicas" for span in step.spans):
+        lanes |= {"comm": (5.0 * em, 6.5 * em), "replicas": (6.7 * em, 7.5 * em)}
     floor, height = 11.6 * em, 12.0 * em
 
-    most = max((live.gathered + live.buckets for live in step.live), default=0.0)
+    most = step.peak.nbytes
     label = scaled_size(most, setup.unit) if most > 0.0 else ""
     names = {"lane_compute": 3.25 * em, "lane_comm": 6.25 * em, "lane_live": 10.5 * em}
     wide = max(breadth(say(name, language), em) for name in names)
@@ -75,7 +77,7 @@ def timeline_chart(setup: Setup, *, theme: str = "light", size: str = "screen") 
     items = [
         (say(f"legend_{op}" if op in NETWORK_OPS else op, language), look.colour(op), "solid")
         for op in (*COMPUTE_OPS, *NETWORK_OPS)
-        if any(span.op.op == op for span in step.spans)
+        if any(span.op.op == op and span.op.elements != 1.0 for span in step.spans)
     ]
     items.append((say("legend_exposed", language), look.colour("limit"), "pale"))
     lines_below = canvas.legend(items, -left, 0.0, look.width)
@@ -152,7 +154,8 @@ def op_name(op: Op, language: str) -> str:
     """'all-gather · layer 19 · backward'."""
     parts = [say(op.op, language)]
     if op.group:
-        parts.append(say("layer", language, i=op.group[6:]))
+        kind, _, i = op.group.partition(" ")
+        parts.append(" ".join(part for part in (say(kind, language, i=i), op.module) if part))
     if op.phase != op.op and op.op != "optimizer":
         parts.append(say(op.phase, language))
     return " · ".join(parts)
@@ -167,7 +170,7 @@ def span_rows(
     for index, (span, exposed) in enumerate(zip(step.spans, step.exposed, strict=True)):
         op = span.op
         cause = None if span.cause is None else step.spans[span.cause].op
-        y, y2 = lanes["compute" if op.stream == "compute" else "comm"]
+        y, y2 = lanes[op.stream]
         wide = (span.end - span.start) * zoom
         row = {"index": index, "op": op.op, "group": op.group, "phase": op.phase, "stream": op.stream}
         row |= {"start": span.start * scale, "end": span.end * scale, "nbytes": op.nbytes}
@@ -204,7 +207,7 @@ def layer_numbers(look: Look, rows: Rows, zoom: float) -> Rows:
     for stream in ("compute", "comm"):
         mine: Rows = []
         for _, run in groupby((row for row in rows if row["stream"] == stream), lambda row: row["phase"]):
-            passed = [row for row in run if row["group"]]
+            passed = [row for row in run if row["group"].startswith("layer ")]
             if passed and (passed[-1]["end"] - passed[0]["start"]) * zoom > 2.5 * look.em:
                 mine += passed
         steps = (1, 2, 5, 10, 20, 50, 100, 200, 500) if stream == "compute" else (1,)
@@ -262,25 +265,30 @@ def held_areas(
     x: Any,
     y_scale: Any,
 ) -> list[Any]:
-    """Gathered parameters, and on them the gradients that wait: bytes over time."""
+    """What is held on top of rest, one kind on the other: bytes over time."""
     top, floor = lane
-    moments = [(live.time, live.gathered, live.buckets) for live in step.live]
+    moments = list(step.live)
     if not moments:
         return []
     if len(moments) > MANY:
-        highest: dict[int, tuple[float, float, float]] = {}
+        highest: dict[int, Live] = {}
         for moment in moments:
-            place = int(moment[0] / step.seconds * MANY / 2)
-            if place not in highest or moment[1] + moment[2] > highest[place][1] + highest[place][2]:
+            place = int(moment.time / step.seconds * MANY / 2)
+            if place not in highest or moment.nbytes > highest[place].nbytes:
                 highest[place] = moment
         moments = list(highest.values())
-    moments.append((step.seconds, moments[-1][1], moments[-1][2]))
+    moments.append(moments[-1]._replace(time=step.seconds))
     layers = []
-    for state, opacity in (("gathered", 0.4), ("buckets", 0.55)):
+    bases = [0.0] * len(moments)
+    for state in BUFFERS:
+        if all(getattr(moment, state) == 0.0 for moment in moments):
+            continue
+        opacity = 0.4 if state == "gathered" else 0.55
         rows: Rows = []
-        for time, gathered, buckets in moments:
-            low, high = (0.0, gathered) if state == "gathered" else (gathered, gathered + buckets)
-            row = {"start": time * scale, "nbytes": high - low, "state": state}
+        for index, moment in enumerate(moments):
+            low = bases[index]
+            high = bases[index] = low + getattr(moment, state)
+            row = {"start": moment.time * scale, "nbytes": high - low, "state": state}
             row["y"] = floor - (floor - top) * high / most
             row["y2"] = floor - (floor - top) * low / most
             rows.append(row)

@@ -1,7 +1,6 @@
 """One file per system. Each answers what a rank holds and what it does in one step.
 
-``hold(setup, stage)``: [(state, device, bytes)] at rest, in drawing order.
-``collectives(setup, stage)``: what one step communicates, a row per phase and op.
+``hold(setup, stage)``: what a rank holds at rest, in drawing order.
 ``program(setup, stage)``: the ops of one step, in issue order.
 """
 
@@ -9,12 +8,21 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from ..program import Collective, Op, collected
 from ..specs import Setup
-from . import paper
+from . import deepspeed, fsdp2, paper
 
-SYSTEMS = {"paper": paper}
+SYSTEMS = {"paper": paper, "deepspeed": deepspeed, "fsdp2": fsdp2}
 
 
 def system_of(setup: Setup) -> ModuleType:
     """The module of the system that ``setup`` names."""
     return SYSTEMS[setup.system]
+
+
+def collectives_of(setup: Setup, stage: int, ops: list[Op]) -> list[Collective]:
+    """What one step communicates, a row per phase and kind; ``ops``: its program.
+
+    The textbook's are counted in whole tensors, so that N comes out as N and not as a sum over layers.
+    """
+    return paper.collectives(setup, stage) if setup.system == "paper" else collected(ops)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..comms import seconds
 from ..compute import backward_seconds, forward_seconds, optimizer_seconds
-from ..program import Buffer, Collective, Op
+from ..program import Buffer, Collective, Held, Op
 from ..specs import Setup, cluster_of, recipe_of, transformer_of
 
 SHARDED_FROM = {"optimizer": 1, "gradients": 2, "parameters": 3}
@@ -26,12 +26,13 @@ COLLECTIVES = (
 """Per stage: (phase, op, what moves), each once per layer."""
 
 
-def hold(setup: Setup, stage: int) -> list[tuple[str, str, float]]:
+def hold(setup: Setup, stage: int) -> list[Held]:
     """At rest, per GPU: 16N, 4N + 12N/n, 2N + 14N/n, 16N/n bytes for the paper's own recipe (figure 1)."""
     held = []
-    for state, kind, nbytes in recipe_of(setup).states:
-        full = nbytes * setup.N
-        held.append((state, "gpu", full / setup.n if stage >= SHARDED_FROM[kind] else full))
+    for state, kind, each in recipe_of(setup).states:
+        sharded = stage >= SHARDED_FROM[kind]
+        over = setup.n if sharded else 1
+        held.append(Held(state, "gpu", each * setup.N / over, each, over, sharded))
     return held
 
 
@@ -48,13 +49,16 @@ def collectives(setup: Setup, stage: int) -> list[Collective]:
     """What one step communicates; nothing on a single GPU."""
     if setup.n == 1:
         return []
-    recipe = recipe_of(setup)
+    recipe, cluster = recipe_of(setup), cluster_of(setup)
     elements = transformer_of(setup).elements
     rows = []
     for phase, op, kind in COLLECTIVES[stage]:
         dtype = recipe.param_dtype if kind == "parameters" else recipe.grad_dtype
-        count = setup.layers * repeats(setup, stage, phase)
-        rows.append(Collective(phase, op, dtype, count, elements, recipe.bytes_of(kind) * elements))
+        each, times = recipe.bytes_of(kind), repeats(setup, stage, phase)
+        count = setup.layers * times
+        moved = setup.N * times  # N comes out as N, not as a sum over layers
+        length = count * seconds(op, each * elements, cluster)
+        rows.append(Collective(phase, op, dtype, count, moved, each * moved, length, setup.n, cluster.leaves))
     return rows
 
 
@@ -76,6 +80,8 @@ class Layer:
     grad_dtype: str
     grad_bytes: float
     reduce_seconds: dict[str, float]  # by op
+    ranks: int
+    leaves: bool
 
 
 def layer_of(setup: Setup) -> Layer:
@@ -93,34 +99,46 @@ def layer_of(setup: Setup) -> Layer:
         recipe.grad_dtype,
         grad_bytes,
         {op: seconds(op, grad_bytes, cluster) for op in ("all_reduce", "reduce_scatter")},
+        cluster.n,
+        cluster.leaves,
     )
 
 
 def gather_op(
-    layer: Layer, group: str, phase: str, waits: tuple[int, ...], takes: Buffer | None = None
+    layer: Layer, group: str, phase: str, waits: tuple[int, ...], takes: tuple[Buffer, ...] = ()
 ) -> Op:
     """The all-gather of a layer's parameters."""
-    op, size = "all_gather", layer.param_bytes
     return Op(
-        op, group, phase, "comm", layer.gather_seconds, waits, layer.elements, layer.param_dtype, size, takes
+        "all_gather",
+        group,
+        phase,
+        "comm",
+        layer.gather_seconds,
+        waits,
+        layer.elements,
+        layer.param_dtype,
+        layer.param_bytes,
+        takes,
+        ranks=layer.ranks,
+        leaves=layer.leaves,
     )
 
 
-def reduce_op(layer: Layer, op: str, group: str, backward: int, gives: Buffer | None) -> Op:
+def reduce_op(layer: Layer, op: str, group: str, backward: int, gives: tuple[Buffer, ...]) -> Op:
     """The reduction of a layer's gradients, once its backward pass is over."""
-    length, size = layer.reduce_seconds[op], layer.grad_bytes
     return Op(
         op,
         group,
         "backward",
         "comm",
-        length,
+        layer.reduce_seconds[op],
         (backward,),
         layer.elements,
         layer.grad_dtype,
-        size,
-        None,
-        gives,
+        layer.grad_bytes,
+        gives=gives,
+        ranks=layer.ranks,
+        leaves=layer.leaves,
     )
 
 
@@ -132,9 +150,7 @@ def replicated(setup: Setup, stage: int) -> list[Op]:
     """
     layer = layer_of(setup)
     reduce = COLLECTIVES[stage][0][1]
-    bucket = (
-        ("buckets", layer.grad_bytes) if stage == 2 and setup.n > 1 else None
-    )  # whole until it is reduced
+    bucket = (("buckets", layer.grad_bytes),) if stage == 2 and setup.n > 1 else ()  # until it is reduced
     groups = [f"layer {index}" for index in range(setup.layers)]
     reduced: dict[str, tuple[int, ...]] = {}  # a layer's gradients are written anew once they are reduced
     ops: list[Op] = []
@@ -167,8 +183,8 @@ def gathering(setup: Setup) -> list[Op]:
     """
     layer = layer_of(setup)
     alone = setup.n == 1
-    gathered = None if alone else ("gathered", layer.param_bytes)
-    bucket = None if alone else ("buckets", layer.grad_bytes)
+    gathered = () if alone else (("gathered", layer.param_bytes),)
+    bucket = () if alone else (("buckets", layer.grad_bytes),)
     groups = [f"layer {index}" for index in range(setup.layers)]
     passes = [("forward", group) for group in groups]
     passes += [("backward", group) for group in reversed(groups)]

@@ -1,0 +1,268 @@
+// What the stages of DeepSpeed share: bytes per parameter, what a rank owns, and how a program is written.
+// Mirrors src/zerowidget/systems/deepspeed/parts.py, where the sources are.
+
+import { seconds } from "../../comms.js";
+import { optimizer_seconds } from "../../compute.js";
+import { make_op } from "../../program.js";
+import { DTYPE_BYTES, recipe_of } from "../../specs.js";
+
+/** @typedef {import("../../layout.js").Layout} Layout */
+/** @typedef {import("../../program.js").Buffer} Buffer */
+/** @typedef {import("../../program.js").Op} Op */
+/** @typedef {import("../../specs.js").Cluster} Cluster */
+/** @typedef {import("../../specs.js").Setup} Setup */
+
+/** @type {Record<string, number>} */
+export const SCALAR_BYTES = { uint8: 1, float32: 4, float64: 8 };
+
+/** Elements that every rank's share of a flat buffer is a multiple of. */
+export const ALIGNMENT = 2;
+
+/** @type {any[]} */
+const NONE = [];
+
+/**
+ * Bytes per parameter at one stage. DeepSpeed's states follow its data types, not the recipe.
+ * @typedef {object} Sizes
+ * @property {string} dtype of parameters, and of gradients as they travel
+ * @property {number} param
+ * @property {number} accumulated gradients as they wait for the optimizer
+ * @property {number} master 0 where the optimizer steps the parameters themselves
+ * @property {[string, number][]} moments states of the optimizer, by name
+ */
+
+/**
+ * Stages 1-3 keep a float32 master even beside float32 parameters. Stage 0 has no gradient type of its own.
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ * @returns {Sizes}
+ */
+export function sizes_of(setup, stage) {
+  /** @type {Record<string, number>} */
+  const bytes = DTYPE_BYTES;
+  const param = bytes[setup.param_dtype];
+  const chosen = setup.grad_accum_dtype;
+  const accumulated = chosen === null || stage === 0 ? param : bytes[chosen];
+  const master = stage === 0 && setup.param_dtype === "float32" ? 0 : 4;
+  /** @type {[string, number][]} */
+  const moments = [];
+  for (const [state, kind, each] of recipe_of(setup).states) {
+    if (kind === "optimizer" && state !== "master" && state !== "main_gradients") moments.push([state, each]);
+  }
+  return { dtype: setup.param_dtype, param, accumulated, master, moments };
+}
+
+/**
+ * Whether stage 1 turns into BF16_Optimizer, which accumulates whole gradients in float32.
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ */
+export function keeps_whole_gradients(setup, stage) {
+  const mixed = setup.param_dtype === "bfloat16" && setup.grad_accum_dtype === "float32";
+  return stage === 1 && mixed && setup.offload === "none";
+}
+
+/**
+ * Whether gradients of 16 bits are summed straight into this rank's float32 share of them.
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ */
+export function accumulates_apart(setup, stage) {
+  return (
+    (stage === 1 || stage === 2) &&
+    setup.param_dtype !== "float32" &&
+    setup.grad_accum_dtype === "float32" &&
+    !keeps_whole_gradients(setup, stage)
+  );
+}
+
+/**
+ * `overlap_comm`, which DeepSpeed sets at stage 3 alone when nobody does.
+ * @param {Readonly<Setup>} setup
+ * @param {number} stage
+ * @returns {boolean}
+ */
+export function overlaps(setup, stage) {
+  return setup.overlap_comm === null ? stage === 3 : setup.overlap_comm;
+}
+
+/**
+ * The first multiple of `parts` that is not less.
+ * @param {number} elements
+ * @param {number} parts
+ */
+export function rounded_up(elements, parts) {
+  return Math.ceil(elements / parts) * parts;
+}
+
+/**
+ * Elements of the flat buffer of stages 1 and 2: N, padded so that all shares are equal and aligned. Without
+ * shapes nothing is padded.
+ * @param {Readonly<Setup>} setup
+ */
+export function padded(setup) {
+  return setup.shapes === null ? setup.N : rounded_up(setup.N, ALIGNMENT * setup.n);
+}
+
+/**
+ * Elements of the parameters that reach into the first rank's share of stages 1 and 2, whole.
+ * @param {Readonly<Setup>} setup
+ * @param {Layout} layout
+ */
+export function overlapped(setup, layout) {
+  const share = padded(setup) / setup.n;
+  if (setup.shapes === null) return share;
+  let reached = 0;
+  for (const parameter of layout.parameters) {
+    if (reached >= share) break;
+    reached = reached + parameter.elements;
+  }
+  return reached;
+}
+
+/**
+ * Elements of every parameter as stage 3 moves it: padded to one chunk per rank.
+ * @param {Readonly<Setup>} setup
+ * @param {Layout} layout
+ */
+export function travelling(setup, layout) {
+  if (setup.shapes === null) return layout.parameters.map((parameter) => parameter.elements);
+  return layout.parameters.map((parameter) => rounded_up(parameter.elements, setup.n));
+}
+
+/**
+ * Seconds of an optimizer step over `elements` parameters, with gradients in float32.
+ * @param {Sizes} sizes
+ * @param {number} elements
+ * @param {Cluster} cluster
+ */
+export function step_seconds(sizes, elements, cluster) {
+  /** @type {[string, string, number][]} */
+  const states = [
+    ["parameters", "parameters", sizes.param],
+    ["gradients", "gradients", 4],
+    ["master", "optimizer", sizes.master],
+  ];
+  for (const [state, each] of sizes.moments) states.push([state, "optimizer", each]);
+  return optimizer_seconds(elements, { states, param_dtype: sizes.dtype, grad_dtype: sizes.dtype }, cluster);
+}
+
+/**
+ * A program as it is written: its ops, and the buffers of each, which come later.
+ * @typedef {object} Draft
+ * @property {Op[]} ops
+ * @property {Buffer[][]} takes
+ * @property {Buffer[][]} gives
+ * @property {number} compute index of the last op of the compute stream
+ * @property {number} comm index of the last op of the network
+ * @property {number[]} waits what the next op of the compute stream waits for
+ */
+
+/** @returns {Draft} */
+export function make_draft() {
+  return { ops: [], takes: [], gives: [], compute: -1, comm: -1, waits: [] };
+}
+
+/**
+ * Write an op of the compute stream; it waits for what was said to wait for.
+ * @param {Draft} draft
+ * @param {string} op
+ * @param {string} group
+ * @param {string} phase
+ * @param {number} length
+ * @param {string} module
+ */
+export function compute(draft, op, group, phase, length, module) {
+  draft.compute = draft.ops.length;
+  const { waits } = draft;
+  draft.ops.push(
+    make_op(op, group, phase, "compute", length, waits, 0, "", 0, NONE, NONE, NONE, 0, false, module),
+  );
+  draft.takes.push([]);
+  draft.gives.push([]);
+  draft.waits = [];
+}
+
+/**
+ * Write a collective that waits for one op, or for none: -1.
+ * @param {Draft} draft
+ * @param {number} after
+ * @param {string} op
+ * @param {string} group
+ * @param {string} phase
+ * @param {number} elements
+ * @param {string} dtype
+ * @param {number} nbytes
+ * @param {Cluster} cluster
+ * @param {string} module
+ */
+export function communicate(draft, after, op, group, phase, elements, dtype, nbytes, cluster, module) {
+  draft.comm = draft.ops.length;
+  const length = seconds(op, nbytes, cluster);
+  const waits = after >= 0 ? [after] : [];
+  const { n, leaves } = cluster;
+  draft.ops.push(
+    make_op(
+      op,
+      group,
+      phase,
+      "comm",
+      length,
+      waits,
+      elements,
+      dtype,
+      nbytes,
+      NONE,
+      NONE,
+      NONE,
+      n,
+      leaves,
+      module,
+    ),
+  );
+  draft.takes.push([]);
+  draft.gives.push([]);
+}
+
+/**
+ * Hold a buffer while the op written last runs.
+ * @param {Draft} draft
+ * @param {Buffer} buffer
+ */
+export function during(draft, buffer) {
+  draft.takes[draft.takes.length - 1].push(buffer);
+  draft.gives[draft.gives.length - 1].push(buffer);
+}
+
+/**
+ * The ops with their buffers.
+ * @param {Draft} draft
+ */
+export function finished(draft) {
+  for (let index = 0; index < draft.ops.length; index += 1) {
+    draft.ops[index].takes = draft.takes[index];
+    draft.ops[index].gives = draft.gives[index];
+  }
+  return draft.ops;
+}
+
+/**
+ * Write the optimizer step, after the scalars that all ranks agree on: overflow, and the norm. `copies`: bytes of
+ * gradients in float32 that live only in it.
+ * @param {Draft} draft
+ * @param {string[]} scalars
+ * @param {number} length
+ * @param {number} copies
+ * @param {Cluster} cluster
+ */
+export function update(draft, scalars, length, copies, cluster) {
+  if (cluster.n > 1) {
+    for (const dtype of scalars) {
+      const nbytes = SCALAR_BYTES[dtype];
+      communicate(draft, draft.compute, "all_reduce", "", "step", 1, dtype, nbytes, cluster, "");
+    }
+    if (scalars.length > 0) draft.waits = [draft.comm];
+  }
+  compute(draft, "optimizer", "", "step", length, "");
+  if (copies > 0) during(draft, ["copies", copies]);
+}

@@ -1,0 +1,204 @@
+"""What the stages of DeepSpeed share: bytes per parameter, what a rank owns, and how a program is written."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...comms import seconds
+from ...compute import optimizer_seconds
+from ...layout import Layout
+from ...program import Buffer, Op
+from ...specs import DTYPE_BYTES, Cluster, Recipe, Setup, recipe_of
+
+SCALAR_BYTES = {"uint8": 1.0, "float32": 4.0, "float64": 8.0}
+
+ALIGNMENT = 2
+"""Elements that every rank's share of a flat buffer is a multiple of (stage_1_and_2.py,
+``nccl_start_alignment_factor``)."""
+
+
+class Sizes(NamedTuple):
+    """Bytes per parameter at one stage. DeepSpeed's states follow its data types, not the recipe."""
+
+    dtype: str  # of parameters, and of gradients as they travel
+    param: float
+    accumulated: float  # gradients as they wait for the optimizer
+    master: float  # 0 where the optimizer steps the parameters themselves
+    moments: tuple[tuple[str, float], ...]  # states of the optimizer, by name
+
+
+def sizes_of(setup: Setup, stage: int) -> Sizes:
+    """Stages 1-3 keep a float32 master even beside float32 parameters (recorded: a duplicate).
+
+    Stage 0 has no gradient type of its own: DeepSpeed refuses the mix (engine.py,
+    ``_do_optimizer_sanity_check``).
+    """
+    param = DTYPE_BYTES[setup.param_dtype]
+    chosen = setup.grad_accum_dtype
+    accumulated = param if chosen is None or stage == 0 else DTYPE_BYTES[chosen]
+    master = 0.0 if stage == 0 and setup.param_dtype == "float32" else 4.0
+    moments = tuple(
+        (state, each)
+        for state, kind, each in recipe_of(setup).states
+        if kind == "optimizer" and state not in ("master", "main_gradients")
+    )
+    return Sizes(setup.param_dtype, param, accumulated, master, moments)
+
+
+def keeps_whole_gradients(setup: Setup, stage: int) -> bool:
+    """Whether stage 1 turns into BF16_Optimizer, which accumulates whole gradients in float32.
+
+    So does bfloat16 with float32 accumulation, unless the optimizer is offloaded (engine.py,
+    ``_do_optimizer_sanity_check``; recorded).
+    """
+    mixed = setup.param_dtype == "bfloat16" and setup.grad_accum_dtype == "float32"
+    return stage == 1 and mixed and setup.offload == "none"
+
+
+def accumulates_apart(setup: Setup, stage: int) -> bool:
+    """Whether gradients of 16 bits are summed straight into this rank's float32 share of them."""
+    return (
+        stage in (1, 2)
+        and setup.param_dtype != "float32"
+        and setup.grad_accum_dtype == "float32"
+        and not keeps_whole_gradients(setup, stage)
+    )
+
+
+def overlaps(setup: Setup, stage: int) -> bool:
+    """``overlap_comm``, which DeepSpeed sets at stage 3 alone when nobody does (zero/config.py)."""
+    return stage == 3 if setup.overlap_comm is None else setup.overlap_comm
+
+
+def rounded_up(elements: float, parts: int) -> float:
+    """The first multiple of ``parts`` that is not less."""
+    return float(math.ceil(elements / parts)) * parts
+
+
+def padded(setup: Setup) -> float:
+    """Elements of the flat buffer of stages 1 and 2: N, padded so that all shares are equal and aligned.
+
+    Without shapes nothing is padded: N divides as far as anyone knows.
+    """
+    return setup.N if setup.shapes is None else rounded_up(setup.N, ALIGNMENT * setup.n)
+
+
+def overlapped(setup: Setup, layout: Layout) -> float:
+    """Elements of the parameters that reach into the first rank's share of stages 1 and 2, whole.
+
+    A gradient is kept whole when the border of a share cuts it: recorded, 3,699,200 bytes for a share of
+    3,692,032.
+    """
+    share = padded(setup) / setup.n
+    if setup.shapes is None:
+        return share
+    reached = 0.0
+    for parameter in layout.parameters:
+        if reached >= share:
+            break
+        reached = reached + parameter.elements
+    return reached
+
+
+def travelling(setup: Setup, layout: Layout) -> list[float]:
+    """Elements of every parameter as stage 3 moves it: padded to one chunk per rank."""
+    if setup.shapes is None:
+        return [parameter.elements for parameter in layout.parameters]
+    return [rounded_up(parameter.elements, setup.n) for parameter in layout.parameters]
+
+
+def step_seconds(sizes: Sizes, elements: float, cluster: Cluster) -> float:
+    """Seconds of an optimizer step over ``elements`` parameters, with gradients in float32."""
+    states = [("parameters", "parameters", sizes.param), ("gradients", "gradients", 4.0)]
+    states.append(("master", "optimizer", sizes.master))
+    states += [(state, "optimizer", each) for state, each in sizes.moments]
+    return optimizer_seconds(elements, Recipe(tuple(states), sizes.dtype, sizes.dtype), cluster)
+
+
+@dataclass
+class Draft:
+    """A program as it is written: its ops, and the buffers of each, which come later."""
+
+    ops: list[Op] = field(default_factory=list)
+    takes: list[list[Buffer]] = field(default_factory=list)
+    gives: list[list[Buffer]] = field(default_factory=list)
+    compute: int = -1  # index of the last op of the compute stream
+    comm: int = -1  # index of the last op of the network
+    waits: list[int] = field(default_factory=list)  # what the next op of the compute stream waits for
+
+
+def compute(draft: Draft, op: str, group: str, phase: str, length: float, module: str) -> None:
+    """Write an op of the compute stream; it waits for what was said to wait for."""
+    draft.compute = len(draft.ops)
+    draft.ops.append(Op(op, group, phase, "compute", length, tuple(draft.waits), module=module))
+    draft.takes.append([])
+    draft.gives.append([])
+    draft.waits = []
+
+
+def communicate(
+    draft: Draft,
+    after: int,
+    op: str,
+    group: str,
+    phase: str,
+    elements: float,
+    dtype: str,
+    nbytes: float,
+    cluster: Cluster,
+    module: str,
+) -> None:
+    """Write a collective that waits for one op, or for none: -1."""
+    draft.comm = len(draft.ops)
+    length = seconds(op, nbytes, cluster)
+    waits = (after,) if after >= 0 else ()
+    draft.ops.append(
+        Op(
+            op,
+            group,
+            phase,
+            "comm",
+            length,
+            waits,
+            elements,
+            dtype,
+            nbytes,
+            ranks=cluster.n,
+            leaves=cluster.leaves,
+            module=module,
+        )
+    )
+    draft.takes.append([])
+    draft.gives.append([])
+
+
+def during(draft: Draft, buffer: Buffer) -> None:
+    """Hold a buffer while the op written last runs."""
+    draft.takes[-1].append(buffer)
+    draft.gives[-1].append(buffer)
+
+
+def finished(draft: Draft) -> list[Op]:
+    """The ops with their buffers."""
+    return [
+        op._replace(takes=tuple(takes), gives=tuple(gives)) if takes or gives else op
+        for op, takes, gives in zip(draft.ops, draft.takes, draft.gives, strict=True)
+    ]
+
+
+def update(draft: Draft, scalars: tuple[str, ...], length: float, copies: float, cluster: Cluster) -> None:
+    """Write the optimizer step, after the scalars that all ranks agree on: overflow, and the norm.
+
+    ``copies``: bytes of gradients in float32 that live only in it.
+    """
+    if cluster.n > 1:
+        for dtype in scalars:
+            nbytes = SCALAR_BYTES[dtype]
+            communicate(draft, draft.compute, "all_reduce", "", "step", 1.0, dtype, nbytes, cluster, "")
+        if scalars:
+            draft.waits = [draft.comm]
+    compute(draft, "optimizer", "", "step", length, "")
+    if copies > 0.0:
+        during(draft, ("copies", copies))
