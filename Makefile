@@ -4,7 +4,7 @@ PYTHON := $(or $(PYTHON),$(shell command -v python3))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup tools lab test lint format bench build watch clean
+.PHONY: help setup tools lab test lint format bench reality build watch clean
 
 help: ## print this list
 	@awk -F '(:[^#]*## )' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ format: tools ## rewrite files into the common style
 
 bench: tools ## measure sizes and times
 	python tests/bench/run.py
+
+reality: ## record PyTorch and DeepSpeed again and compare; takes TORCH=2.13.0 DEEPSPEED=newest
+	@$(PYTHON) tests/reality/install.py $(TORCH:%=--torch=%) $(DEEPSPEED:%=--deepspeed=%)
+	.venv-reality/bin/python tests/reality/check.py
 
 build: tools ## make the wheel and the sdist in dist/
 	python -m build
