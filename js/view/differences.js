@@ -22,8 +22,6 @@ export function make_differences() {
     element,
     /** @param {Frame} frame */
     update({ setup, sides }) {
-      element.hidden = sides.length < 2;
-      if (element.hidden) return;
       const { language, stage } = setup;
       const names = sides.map((side) => system_name(side.setup, stage));
       write(title, say("differs", language));

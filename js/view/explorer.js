@@ -124,8 +124,8 @@ export function mount(element, host) {
     make_headline(),
     make_bars(view, id),
     make_lanes(view, 0, range),
-    make_lanes(view, 1, range),
-    make_differences(),
+    when_compared(make_lanes(view, 1, range)),
+    when_compared(make_differences()),
     make_verdict(),
   ];
   parts.push(make_table(() => view.render()));
@@ -218,4 +218,25 @@ function side_of(setup, system) {
   const own = system === setup.system ? setup : but(setup, { system });
   const steps = steps_of(own);
   return { setup: own, steps, rows: summary(own, steps) };
+}
+
+/**
+ * A part that is in the page only while two systems are on show.
+ * @template {{element: Element, update: (frame: Frame) => void}} Part
+ * @param {Part} part
+ */
+function when_compared(part) {
+  const place = document.createComment("");
+  let there = true;
+  return {
+    element: part.element,
+    /** @param {Frame} frame */
+    update(frame) {
+      const wanted = frame.sides.length > 1;
+      if (wanted && !there) place.replaceWith(part.element);
+      if (!wanted && there) part.element.replaceWith(place);
+      there = wanted;
+      if (wanted) part.update(frame);
+    },
+  };
 }

@@ -111,8 +111,6 @@ export function make_lanes(view, side, range) {
   /** @param {Frame} next */
   function update(next) {
     frame = next;
-    element.hidden = side >= frame.sides.length;
-    if (element.hidden) return;
     const { width } = frame;
     const before = setup;
     setup = frame.sides[side].setup;
