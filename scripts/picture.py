@@ -18,7 +18,7 @@ THEMES = {
 
 
 def main() -> None:
-    """Show the article's example, its timeline pointed at, in both themes."""
+    """Show the article's example, its timeline pointed at, and two systems side by side, in both themes."""
     bundle.build_if_stale(ROOT)
     code = (ROOT / bundle.BUNDLE).read_text(encoding="utf-8")
     images = ROOT / "docs/images"
@@ -37,6 +37,10 @@ def main() -> None:
             page.set_viewport_size({"width": 1180, "height": 760})
             page.mouse.move(lanes["x"] + lanes["width"] * 0.53, lanes["y"] + 78)
             page.screenshot(path=images / f"explorer-{theme}.png", full_page=True)
+            page.mouse.move(0, 0)
+            page.evaluate("model.receive({ system: 'deepspeed', compare: 'fsdp2', layers: 8 })")
+            page.wait_for_timeout(200)
+            page.screenshot(path=images / f"systems-{theme}.png", full_page=True)
         with tempfile.TemporaryDirectory() as folder:
             deck = Path(folder) / "deck.html"
             subprocess.run([sys.executable, str(ROOT / "examples/slides/build.py"), str(deck)], check=True)

@@ -131,3 +131,24 @@ def new_page(browser: Any, watch: Watch) -> Iterator[Callable[..., Any]]:
 def page(new_page: Callable[..., Any]) -> Any:
     """Return a watched page of 1280 x 900 pixels, light, at device scale 1."""
     return new_page()
+
+
+RECORDINGS = {
+    "FSDP2": "test_fsdp2.py::test_collectives_are_those_recorded[",
+    "DDP": "test_ddp.py::test_collectives_are_those_recorded[",
+    "DeepSpeed": "test_deepspeed.py::test_collectives_in_issue_order[",
+}
+"""The tests that hold a program against a recording, by system."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count the recordings that are reproduced op for op."""
+    for system, test in RECORDINGS.items():
+        reports = {
+            outcome: sum(test in report.nodeid for report in terminalreporter.getreports(outcome))
+            for outcome in ("passed", "failed", "xfailed")
+        }
+        if any(reports.values()):
+            terminalreporter.line(
+                f"{system}: {reports['passed']} of {sum(reports.values())} recordings reproduced op for op"
+            )

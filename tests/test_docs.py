@@ -77,6 +77,18 @@ def test_the_model_page_lists_every_field_with_its_default():
         assert row.group(1) == (f"{default:g}".replace("e+0", "e") if name == "N" else str(default)), name
 
 
+@pytest.mark.parametrize(
+    ("folder", "missing"), [("fsdp2", 1), ("ddp", 0), ("deepspeed", 0)], ids=lambda value: str(value)
+)
+def test_the_model_page_counts_the_recordings(folder, missing):
+    golden = ROOT / "tests" / "golden" / folder
+    recordings = [
+        path for path in golden.rglob("*.json") if "collectives" in path.read_text(encoding="utf-8")
+    ]
+    text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    assert f"| {len(recordings) - missing} of {len(recordings)} recordings |" in text
+
+
 def test_the_model_page_lists_every_recipe():
     text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
     for name in load("recipes"):

@@ -40,7 +40,23 @@ export const MATRICES = [
  * @returns {Layout}
  */
 export function layout_of(setup) {
-  if (setup.shapes === null) return plain_layout(setup);
+  const known = KNOWN.get(setup);
+  if (known !== undefined) return known;
+  const layout = setup.shapes === null ? plain_layout(setup) : shaped_layout(setup, setup.shapes);
+  KNOWN.set(setup, layout);
+  return layout;
+}
+
+/** @type {WeakMap<object, Layout>} A system asks for it many times in one step. */
+const KNOWN = new WeakMap();
+
+/**
+ * The parameters of a real model, in the modules and layers that their names tell.
+ * @param {Readonly<Setup>} setup
+ * @param {[string, import("./specs.js").Shape][]} shapes
+ * @returns {Layout}
+ */
+export function shaped_layout(setup, shapes) {
   /** @type {Parameter[]} */
   const parameters = [];
   /** @type {Map<string, number>} Of the parameter, by name; shared ones have one. */
@@ -49,7 +65,7 @@ export function layout_of(setup) {
   const members = new Map();
   /** @type {Map<string, number>} */
   const layers = new Map();
-  for (const [name, shape] of setup.shapes) {
+  for (const [name, shape] of shapes) {
     if (typeof shape === "string") {
       index.set(name, /** @type {number} */ (index.get(shape)));
     } else {

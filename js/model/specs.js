@@ -305,12 +305,17 @@ export function make_setup(values = {}) {
   return Object.freeze(setup);
 }
 
+/** @type {WeakMap<object, {N: number, layers: number}>} Asked for by every copy of a setup. */
+const COUNTED = new WeakMap();
+
 /**
  * The fields that follow from the shapes of a model: its elements, and the layers they are in.
  * @param {[string, Shape][]} shapes
  * @returns {{N: number, layers: number}}
  */
 export function counted(shapes) {
+  const known = COUNTED.get(shapes);
+  if (known !== undefined) return known;
   let elements = 0;
   /** @type {Set<string>} */
   const layers = new Set();
@@ -319,7 +324,9 @@ export function counted(shapes) {
     layers.add(layer_name(name));
   }
   layers.delete("");
-  return { N: elements, layers: Math.max(1, layers.size) };
+  const found = { N: elements, layers: Math.max(1, layers.size) };
+  COUNTED.set(shapes, found);
+  return found;
 }
 
 /**

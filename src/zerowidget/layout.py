@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
-from .specs import Setup, elements_of, layer_name, transformer_of
+from .specs import Setup, Shape, elements_of, layer_name, transformer_of
 
 
 class Parameter(NamedTuple):
@@ -36,18 +37,22 @@ MATRICES = (("qkv", 3.0), ("proj", 1.0), ("up", 4.0), ("down", 4.0))
 """The matrices of a transformer layer, and their twelfths of its parameters (Kaplan et al. 2020, table 1)."""
 
 
+@lru_cache(maxsize=8)  # a system asks for it many times in one step
 def layout_of(setup: Setup) -> Layout:
     """The shapes of ``setup``; where it has none, equal layers of four matrices each and nothing else.
 
     Modules outside the layers that come before them look up embeddings, which takes no FLOPs.
     """
-    if setup.shapes is None:
-        return plain_layout(setup)
+    return plain_layout(setup) if setup.shapes is None else shaped_layout(setup, setup.shapes)
+
+
+def shaped_layout(setup: Setup, shapes: tuple[tuple[str, Shape], ...]) -> Layout:
+    """The parameters of a real model, in the modules and layers that their names tell."""
     parameters: list[Parameter] = []
     index: dict[str, int] = {}  # of the parameter, by name; shared ones have one
     members: dict[str, list[int]] = {}  # by module
     layers: dict[str, int] = {}
-    for name, shape in setup.shapes:
+    for name, shape in shapes:
         if isinstance(shape, str):
             index[name] = index[shape]
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 from .data import load
@@ -248,6 +249,7 @@ class Setup:
         return {name: value for name, value in chosen.items() if value != defaults[name]}
 
 
+@lru_cache(maxsize=8)  # asked for by every copy of a setup; shapes may be thousands
 def counted(shapes: tuple[tuple[str, Shape], ...]) -> dict[str, Any]:
     """The fields that follow from the shapes of a model: its elements, and the layers they are in."""
     elements = 0.0

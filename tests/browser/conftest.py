@@ -258,9 +258,9 @@ def drag_gpus_to_1024() -> Callable[[Any], None]:
         slider.scroll_into_view_if_needed()
         box = slider.bounding_box()
         middle = box["y"] + box["height"] / 2
-        page.mouse.move(box["x"] + box["width"] * 6 / 14, middle)
+        page.mouse.move(box["x"] + 8 + (box["width"] - 16) * 6 / 14, middle)
         page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] * 10 / 14, middle, steps=5)
+        page.mouse.move(box["x"] + 8 + (box["width"] - 16) * 10 / 14, middle, steps=5)
         page.mouse.up()
 
     return drag

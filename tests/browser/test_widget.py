@@ -71,9 +71,9 @@ def test_every_bar_carries_the_number_of_the_article_and_its_unit(page, open_wid
 def test_a_drag_moves_the_picture_and_saves_the_trait(page, open_widget):
     view = open_widget(page, **ARTICLE)
     x, y, width, height = view.locator(".control.n input[type=range]").evaluate(BOX)
-    page.mouse.move(x + width * 6 / 14, y + height / 2)
+    page.mouse.move(x + 8 + (width - 16) * 6 / 14, y + height / 2)
     page.mouse.down()
-    page.mouse.move(x + width * 10 / 14, y + height / 2, steps=5)
+    page.mouse.move(x + 8 + (width - 16) * 10 / 14, y + height / 2, steps=5)
     frame(page)
     assert page.evaluate("model.get('n')") == 1024
     expected = summary(Setup(N=7.5e9, n=1024))[1]["rest"] / 2**30
@@ -550,7 +550,7 @@ def test_the_keys_of_a_chart_are_told_when_it_has_the_focus(page, open_widget):
     page.keyboard.press("Tab")
     view.locator("svg.lanes").focus()
     page.keyboard.press("ArrowRight")
-    help_text = view.locator("#lanes-help")
+    help_text = view.locator("#lanes-help-0")
     assert help_text.inner_text() == say("time_help", "en")
     assert help_text.evaluate("e => e.offsetHeight") > 5
     view.locator("svg.bars").focus()
