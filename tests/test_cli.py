@@ -135,3 +135,55 @@ def test_version(capsys):
 
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == zerowidget.__version__
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--overlap-comm", "maybe"], "argument --overlap-comm: true or false, got 'maybe'"),
+        (["--reshard-after-forward", "2.5"], "reshard_after_forward must be True, False or a whole number"),
+        (["--system", "fsdp2", "--shard-size", "3"], "shard_size must be a divisor of 64, got 3"),
+        (["--param-dtype", "bf16"], "param_dtype must be float32, bfloat16 or float16, got 'bf16'"),
+        (["--shapes", "/nowhere.json"], "argument --shapes: /nowhere.json: No such file or directory"),
+    ],
+)
+def test_a_bad_knob_is_one_line(words, message):
+    done = run("7.5e9", "64", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_none_is_a_value_of_fields_that_take_it(capsys):
+    fields = ["--reduce-dtype", "none", "--overlap-comm", "TRUE", "--reshard-after-forward", "False"]
+    assert main(["7.5e9", "64", "--json", "--compare", "none", *fields]) == 0
+    setup = json.loads(capsys.readouterr().out)["setup"]
+    assert (setup["reduce_dtype"], setup["overlap_comm"]) == (None, True)
+    assert (setup["reshard_after_forward"], setup["compare"]) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"a.0.w": [4, 4], "a.0.w": [2]}', "got 'a.0.w'"),
+        ("null", "got {}"),
+        ("[", "a JSON file, got"),
+        ("[" * 100_000, "a JSON file, got"),
+        ('{"a": ' + "1" * 2**20 + "}", "a file of at most 1048576 bytes"),
+    ],
+)
+def test_a_file_of_shapes_is_data(tmp_path, content, says):
+    path = tmp_path / "shapes.json"
+    path.write_text(content, encoding="utf-8")
+    done = run("-", "2", "--shapes", str(path))
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_shapes_say_how_many_parameters_there_are(tmp_path, capsys):
+    path = tmp_path / "shapes.json"
+    path.write_text('{"tok.weight": [10, 4], "blocks.0.up.weight": [8, 4], "head.weight": "tok.weight"}')
+    assert main(["-", "2", "--shapes", str(path), "--json", "--system", "deepspeed"]) == 0
+    assert json.loads(capsys.readouterr().out)["setup"]["N"] == 72
+    assert run("-", "2").stderr.endswith("N must be a number unless --shapes is given, got '-'\n")

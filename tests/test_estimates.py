@@ -184,11 +184,30 @@ def test_a_model_with_shapes_gives_its_own_largest_module():
     assert gpu[0] == 4 * (1024 * 256 + 1024)
 
 
-def test_nodes_are_counted_up():
-    """12 GPUs at 8 to a node are two nodes of 8, as DeepSpeed would be told."""
-    setup = Setup(N=1e9, n=12)
-    row = deepspeed_estimates(setup)[1]
-    assert row["gpu_bytes"] == 2 * 10**9 + 18 * 10**9 // 16
+@pytest.mark.parametrize("n", [9, 12, 65, 100])
+def test_a_gpu_holds_a_share_of_n_where_nodes_are_not_full(n):
+    row = deepspeed_estimates(Setup(N=7e9, n=n))[1]
+    assert row["gpu_bytes"] == 14 * 10**9 + 18 * 7 * 10**9 // n
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"total_params": 0}, "total_params must be at least 1, got 0"),
+        ({"total_params": "7B"}, "total_params must be a number, got '7B'"),
+        ({"total_params": 10**400}, "total_params must be at most 1e16, got"),
+        ({"total_params": 1e308}, "total_params must be at most 1e16, got"),
+        ({"num_nodes": 1.5}, "num_nodes must be a whole number, got 1.5"),
+        ({"cpu_offload": "no"}, "cpu_offload must be True or False, got 'no'"),
+        ({"zero_init": None}, "zero_init must be True or False, got None"),
+        ({"largest_layer_params": 2e9}, "largest_layer_params must be at most total_params, 1000000000, got"),
+        ({"additional_buffer_factor": 0}, "additional_buffer_factor must be more than 0, got 0"),
+    ],
+)
+def test_a_bad_argument_is_refused_by_name_rule_and_value(values, message):
+    good = {"total_params": 1e9, "largest_layer_params": 1e6}
+    with pytest.raises(ValueError, match=message):
+        estimate_zero3_model_states_mem_needs(**{**good, **values})
 
 
 def test_what_the_estimators_take_for_granted_is_said():

@@ -85,7 +85,7 @@ def test_without_shapes_a_layer_is_four_matrices():
         ({"a": (0,)}, "'a: [0]'"),
         ({"a": (1.5,)}, "'a: [1.5]'"),
         ({"a": (True,)}, "'a: [True]'"),
-        ({"a": (2,) * 9}, "'a: [2, 2, 2, 2, 2, 2, 2, 2, 2]'"),
+        ({"a": (2,) * 9}, "'a: (2, 2, 2, 2, 2, 2, 2, 2, 2)'"),
         ({"a": "b"}, "'a: b'"),
         ({"a": (1,), "b": "a", "c": "b"}, "'c: b'"),
         ({"": (1,)}, "''"),
@@ -93,11 +93,18 @@ def test_without_shapes_a_layer_is_four_matrices():
         ([("a", (1,)), ("a", (1,))], "'a'"),
         ([("a", (1,), 2)], "('a', (1,), 2)"),
         (["ab"], "'ab'"),
+        ({"a": b"ab"}, "\"a: b'ab'\""),
+        ({"a": {2, 3}}, "'a: {2, 3}'"),
+        ({("a", (1,))}, "{('a', (1,))}"),
+        ({"\ud800": (1,)}, "'\\ud800'"),
+        ({"a\nb": (1,)}, "'a\\nb'"),
         ({"a": (10**9, 10**9)}, "'1000000000000000000 elements'"),
     ],
 )
 def test_bad_shapes_are_refused_by_their_entry(shapes, got):
-    with pytest.raises(ValueError, match=r"^shapes must be 1 to 4096 names with shapes") as caught:
+    with pytest.raises(
+        ValueError, match=r"^shapes must be 1 to 4096 different names of at most 200 letters"
+    ) as caught:
         Setup(shapes=shapes)
     assert str(caught.value).endswith(f", got {got}")
 
@@ -125,3 +132,17 @@ def test_a_setup_with_shapes_is_hashable_and_copies_with_them():
     setup = Setup.from_shapes(TINY, n=8)
     assert hash(setup) == hash(setup.but(n=8))
     assert setup.but(n=4).shapes == setup.shapes
+
+
+def test_pairs_may_come_one_by_one_and_other_shapes_bring_their_own_counts():
+    setup = Setup.from_shapes((name, shape) for name, shape in TINY.items())
+    assert setup == Setup.from_shapes(TINY)
+    assert setup.but(shapes=blocks_only_shapes()).N == 3 * 49_984
+    assert Setup(N=7e9, layers=80).but(shapes=TINY).layers == 4
+    assert setup.but(shapes=None).N == setup.N
+
+
+def test_the_rules_of_a_compared_system_hold_too():
+    with pytest.raises(ValueError, match="shard_size must be a divisor of 64, got 3"):
+        Setup(n=64, shard_size=3, compare="fsdp2")
+    assert Setup(n=64, shard_size=3).shard_size == 3

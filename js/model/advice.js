@@ -36,13 +36,14 @@ import {
 /** @typedef {Chosen & {text: string}} Advice */
 
 /**
- * The lowest stage whose model states fit the GPU at rest, and why.
+ * The lowest stage that fits the GPU at the peak of its step, or where none does, at rest; and why.
  * @param {Readonly<Setup>} setup
  * @param {import("./rows.js").SummaryRow[]} [rows] the summary, if at hand
  * @returns {Advice}
  */
 export function advice(setup, rows = summary(setup)) {
-  const fitting = rows.filter((row) => row.fits);
+  const peaks = rows.filter((row) => row.fits_peak);
+  const fitting = peaks.length > 0 ? peaks : rows.filter((row) => row.fits);
   const row = fitting.length > 0 ? fitting[0] : rows[3];
   const { rest, peak, fits_peak, relative } = row;
   const stage = fitting.length > 0 ? row.stage : null;

@@ -202,7 +202,8 @@ const CHECKED = new WeakSet();
 export function check_shapes(name, value, language = "en") {
   /** @type {(entry: unknown) => SetupError} */
   const refuse = (entry) => {
-    const rule = say("rule_shapes", language, { most: MAX_SHAPES });
+    const limits = { most: MAX_SHAPES, letters: MAX_NAME, dimensions: MAX_DIMENSIONS };
+    const rule = say("rule_shapes", language, limits);
     return new SetupError(say("error", language, { name, rule, value: shown(entry) }));
   };
   if (typeof value === "object" && CHECKED.has(value)) return value;
@@ -353,7 +354,7 @@ export function layer_name(name) {
 }
 
 /**
- * Throws SetupError when fields do not go together; rules of fields that `setup.system` lacks rest.
+ * Throws SetupError when fields do not go together; rules of fields that no system on show has rest.
  * @param {Setup} setup
  */
 export function agree(setup) {
@@ -382,7 +383,9 @@ export function agree(setup) {
     "zero_hpz_partition_size",
   ])) {
     const size = setup[name];
-    if (!FIELDS[name].systems?.includes(setup.system) || typeof size !== "number") continue;
+    const systems = FIELDS[name].systems ?? [];
+    if (!systems.includes(setup.system) && !systems.includes(setup.compare ?? "")) continue;
+    if (typeof size !== "number") continue;
     if (size < ranks && ranks % size !== 0) throw refuse(name, say("rule_divides", "en", { ranks }), size);
     if (name === "shard_size") ranks = Math.min(ranks, size);
   }

@@ -13,7 +13,9 @@ from .words import amount, count, duration, exponential, in_unit, plain, say, sc
 
 
 def advice(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """The lowest stage whose model states fit the GPU at rest, and why; ``rows``: the summary, if at hand.
+    """The lowest stage that fits the GPU, and why; ``rows``: the summary, if at hand.
+
+    That fits at the peak of its step; where none does, whose model states fit at rest.
 
     Keys: ``stage`` (None when none fits), ``capacity``, ``rest``, ``peak`` (bytes, of that stage or of stage
     3), ``fits_peak``, ``relative`` (communication against plain data parallelism, None on one GPU),
@@ -21,7 +23,7 @@ def advice(setup: Setup, *, rows: list[dict[str, Any]] | None = None) -> dict[st
     ``break_even`` (bytes/s, see there, of stage 3), ``text``.
     """
     rows = rows or summary(setup)
-    fitting = [row for row in rows if row["fits"]]
+    fitting = [row for row in rows if row["fits_peak"]] or [row for row in rows if row["fits"]]
     row = fitting[0] if fitting else rows[3]
     chosen = {"stage": row["stage"] if fitting else None, "capacity": cluster_of(setup).capacity}
     chosen |= {key: row[key] for key in ("rest", "peak", "fits_peak", "relative")}

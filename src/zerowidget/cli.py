@@ -27,6 +27,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
+def counted(text: str) -> Any:
+    """The count of parameters, or nothing where the shapes of a model say it."""
+    return UNSET if text == "-" else number(text)
+
+
 def number(text: str) -> float:
     """A count as people write it."""
     try:
@@ -35,9 +40,25 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def switch(text: str) -> Any:
-    """Yes, no, or a number as people write it."""
-    return {"true": True, "false": False}.get(text.lower()) if text.isalpha() else number(text)
+UNSET = object()
+"""An option that was not given; None is a value of some fields."""
+
+
+def typed(field: str) -> Any:
+    """What turns an option's text into a value of the field."""
+    rule = FIELDS[field]
+
+    def value(text: str) -> Any:
+        word = text.strip().lower()
+        if word == "none" and rule.get("optional"):
+            return None
+        if rule["type"] in ("bool", "reshard") and word in ("true", "false"):
+            return word == "true"
+        if rule["type"] == "bool":
+            raise argparse.ArgumentTypeError(f"true or false, got {shown(text)}")
+        return number(text) if rule["type"] != "choice" or field == "stage" else text
+
+    return value
 
 
 MAX_FILE = 2**20
@@ -50,7 +71,8 @@ def shapes_in(path: str) -> Any:
             content = file.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
             raise argparse.ArgumentTypeError(f"a file of at most {MAX_FILE} bytes, got {shown(path)}")
-        return json.loads(content)
+        # pairs, for a name that stands twice is an error
+        return json.loads(content, object_pairs_hook=list) or {}
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError):
@@ -77,24 +99,23 @@ def parser(name: str) -> Parser:
         epilog=EPILOG if not name else None,
         allow_abbrev=False,
     )
-    command.add_argument("N", type=number, help="parameters: 7.5e9, 7.5B, 350M")
+    command.add_argument("N", type=counted, help="parameters: 7.5e9, 7.5B, 350M, or - with --shapes")
     command.add_argument("n", type=number, help="GPUs, the data-parallel degree")
     for field, rule in FIELDS.items():
         if field in ("N", "n"):
             continue
         if field == "shapes":
             told = "JSON file of names and shapes in the order of the model"
-            command.add_argument("--shapes", type=shapes_in, metavar="FILE", help=told)
+            command.add_argument("--shapes", type=shapes_in, default=UNSET, metavar="FILE", help=told)
             continue
         label = field_name(field, "en")
         flag = f"--{field.replace('_', '-')}"
         if rule["type"] == "bool" and rule["default"] is False:
-            command.add_argument(flag, action="store_true", help=label)
+            command.add_argument(flag, action="store_const", const=True, default=UNSET, help=label)
             continue
-        kind: Any = number if rule["type"] != "choice" or field == "stage" else str
-        if rule["type"] in ("bool", "reshard"):
-            kind = switch
-        command.add_argument(flag, type=kind, metavar="X", help=f"{label}: {rule_text(field)}")
+        command.add_argument(
+            flag, type=typed(field), default=UNSET, metavar="X", help=f"{label}: {rule_text(field)}"
+        )
     if name == "save":
         command.add_argument(
             "-o", "--output", metavar="FILE", required=True, help="file; its suffix says what to write"
@@ -180,9 +201,11 @@ def as_json(setup: Setup) -> str:
 def text_for(words: list[str], command: Parser, run: Any) -> str:
     """What the command line prints; a user's mistake ends it with one line and exit code 2."""
     given = vars(command.parse_args(words))
-    fields = {field: given.pop(field, None) for field in FIELDS}
+    fields = {field: given.pop(field) for field in FIELDS}
+    if fields["N"] is UNSET and fields["shapes"] is UNSET:
+        command.error("N must be a number unless --shapes is given, got '-'")
     try:
-        setup = Setup(**{field: value for field, value in fields.items() if value is not None})
+        setup = Setup(**{field: value for field, value in fields.items() if value is not UNSET})
         text: str = run(setup, given)
     except (ValueError, OSError, ImportError, UnknownField) as error:
         command.error(str(error))

@@ -13,19 +13,31 @@ from typing import Any
 
 from .layout import elements_in, layout_of
 from .memory import nbytes_of
-from .specs import Setup, is_number, shown, total
+from .specs import FIELDS, Setup, is_number, shown, total
 from .systems import deepspeed
 from .systems.deepspeed.parts import sizes_of
 
 
-def check_count(name: str, value: Any, whole: bool) -> None:
-    """Raises ValueError unless the argument is a number of at least 1, a whole one where it must be."""
+def count_of(name: str, value: Any, whole: bool) -> Any:
+    """The argument as Python's own number: at least 1 and at most 1e16, and whole where it must be.
+
+    Raises ValueError, naming argument, rule and value, when it is none.
+    """
     if not is_number(value) or not -math.inf < value < math.inf:
         raise ValueError(f"{name} must be a number, got {shown(value)}")
     if whole and value != int(value):
         raise ValueError(f"{name} must be a whole number, got {shown(value)}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {shown(value)}")
+    if value > FIELDS["N"]["max"]:
+        raise ValueError(f"{name} must be at most 1e16, got {shown(value)}")
+    return float(value) if isinstance(value, float) or value != int(value) else int(value)
+
+
+def check_switch(name: str, value: Any) -> None:
+    """Raises ValueError unless the argument is True or False."""
+    if value is not True and value is not False:
+        raise ValueError(f"{name} must be True or False, got {shown(value)}")
 
 
 def check_factor(value: Any) -> None:
@@ -50,9 +62,10 @@ def estimate_zero2_model_states_mem_needs(
     >>> estimate_zero2_model_states_mem_needs(2851e6, num_gpus_per_node=8, cpu_offload=False)
     (136848000000, 12116750000)
     """
-    check_count("total_params", total_params, False)
-    check_count("num_gpus_per_node", num_gpus_per_node, True)
-    check_count("num_nodes", num_nodes, True)
+    total_params = count_of("total_params", total_params, False)
+    num_gpus_per_node = count_of("num_gpus_per_node", num_gpus_per_node, True)
+    num_nodes = count_of("num_nodes", num_nodes, True)
+    check_switch("cpu_offload", cpu_offload)
     check_factor(additional_buffer_factor)
     gpus = num_nodes * num_gpus_per_node
     if cpu_offload:
@@ -82,10 +95,16 @@ def estimate_zero3_model_states_mem_needs(
     >>> estimate_zero3_model_states_mem_needs(2851e6, 32e6, num_gpus_per_node=8)
     (76977000000, 128000000, 128000000.0)
     """
-    check_count("total_params", total_params, False)
-    check_count("largest_layer_params", largest_layer_params, False)
-    check_count("num_gpus_per_node", num_gpus_per_node, True)
-    check_count("num_nodes", num_nodes, True)
+    total_params = count_of("total_params", total_params, False)
+    largest_layer_params = count_of("largest_layer_params", largest_layer_params, False)
+    if largest_layer_params > total_params:
+        rule = f"at most total_params, {shown(total_params)}"
+        raise ValueError(f"largest_layer_params must be {rule}, got {shown(largest_layer_params)}")
+    num_gpus_per_node = count_of("num_gpus_per_node", num_gpus_per_node, True)
+    num_nodes = count_of("num_nodes", num_nodes, True)
+    for name, switch in (("cpu_offload", cpu_offload), ("cpu_offload_params", cpu_offload_params)):
+        check_switch(name, switch)
+    check_switch("zero_init", zero_init)
     check_factor(additional_buffer_factor)
     gpus = num_nodes * num_gpus_per_node
     share = 1 / num_nodes
@@ -135,6 +154,7 @@ def deepspeed_estimates(setup: Setup) -> list[dict[str, Any]]:
     Columns: stage, offload_optimizer, offload_param, zero_init, gpu_bytes (per GPU), cpu_bytes (per node),
     model_bytes (GPU, at rest; None where parameters are offloaded, which we do not model), why (they differ).
     A largest module takes the place of DeepSpeed's largest layer, as it does in its ``model_to_params``.
+    DeepSpeed knows full nodes only: where n does not fill them, its GPU bytes are those of n GPUs in one.
 
     >>> [row["gpu_bytes"] for row in deepspeed_estimates(Setup(N=7.5e9, n=64))][:2]
     [15000000000, 17109375000]
@@ -147,12 +167,11 @@ def deepspeed_estimates(setup: Setup) -> list[dict[str, Any]]:
     nodes = math.ceil(setup.n / per_node)
     rows: list[dict[str, Any]] = []
     for stage, offload_optimizer, offload_param, zero_init in OPTIONS:
-        if stage == 2:
-            cpu, gpu = estimate_zero2_model_states_mem_needs(setup.N, per_node, nodes, offload_optimizer)
-        else:
-            cpu, gpu, _ = estimate_zero3_model_states_mem_needs(
-                setup.N, largest, per_node, nodes, offload_optimizer, offload_param, zero_init
-            )
+        cpu, gpu = estimated(
+            setup, largest, per_node, nodes, stage, offload_optimizer, offload_param, zero_init
+        )
+        if per_node * nodes != setup.n:
+            _, gpu = estimated(setup, largest, setup.n, 1, stage, offload_optimizer, offload_param, zero_init)
         modelled = setup.but(offload="cpu" if offload_optimizer else "none")
         row: dict[str, Any] = {"stage": stage, "offload_optimizer": offload_optimizer}
         row |= {"offload_param": offload_param, "zero_init": zero_init, "gpu_bytes": gpu, "cpu_bytes": cpu}
@@ -160,6 +179,25 @@ def deepspeed_estimates(setup: Setup) -> list[dict[str, Any]]:
         row["why"] = why(setup, stage, offload_optimizer)
         rows.append(row)
     return rows
+
+
+def estimated(
+    setup: Setup,
+    largest: float,
+    per_node: int,
+    nodes: int,
+    stage: int,
+    offload_optimizer: bool,
+    offload_param: bool,
+    zero_init: bool,
+) -> tuple[int, int]:
+    """CPU and GPU bytes of one line."""
+    if stage == 2:
+        return estimate_zero2_model_states_mem_needs(setup.N, per_node, nodes, offload_optimizer)
+    cpu, gpu, _ = estimate_zero3_model_states_mem_needs(
+        setup.N, largest, per_node, nodes, offload_optimizer, offload_param, zero_init
+    )
+    return cpu, gpu
 
 
 def why(setup: Setup, stage: int, offload_optimizer: bool) -> str:

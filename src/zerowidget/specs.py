@@ -9,6 +9,7 @@ import math
 import numbers
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from .data import load
@@ -106,38 +107,41 @@ def check_shapes(name: str, value: Any, language: str = "en") -> tuple[tuple[str
     """
 
     def refuse(entry: object, **values: object) -> ValueError:
-        rule = say("rule_shapes", language, most=MAX_SHAPES)
+        limits = {"most": MAX_SHAPES, "letters": MAX_NAME, "dimensions": MAX_DIMENSIONS}
+        rule = say("rule_shapes", language, **limits)
         return ValueError(say("error", language, name=name, rule=rule, value=shown(entry)))
 
+    if isinstance(value, str | bytes | set | frozenset):  # sets have no order
+        raise refuse(value)
     try:
-        pairs = list(value.items() if hasattr(value, "items") else value)
+        pairs = list(islice(value.items() if hasattr(value, "items") else value, MAX_SHAPES + 1))
     except TypeError:
         raise refuse(value) from None
-    if isinstance(value, str) or not 1 <= len(pairs) <= MAX_SHAPES:
+    if not 1 <= len(pairs) <= MAX_SHAPES:
         raise refuse(value)
     stored: dict[str, Shape] = {}
     elements = 0
     for pair in pairs:
-        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise refuse(pair)
         parameter, shape = pair
         if not isinstance(parameter, str) or not 1 <= len(parameter) <= MAX_NAME or parameter in stored:
+            raise refuse(parameter)
+        if not parameter.isprintable():  # nor what no file can hold
             raise refuse(parameter)
         if isinstance(shape, str):
             if not isinstance(stored.get(shape), tuple):
                 raise refuse(f"{parameter}: {shape}")
             stored[parameter] = shape
             continue
-        try:
-            lengths = list(shape)
-        except TypeError:
-            raise refuse(f"{parameter}: {shape}") from None
-        if len(lengths) > MAX_DIMENSIONS or not all(
-            is_number(length) and 1 <= length <= MAX_LENGTH and length == int(length) for length in lengths
+        if not isinstance(shape, list | tuple) or len(shape) > MAX_DIMENSIONS:
+            raise refuse(f"{parameter}: {shape}")
+        if not all(
+            is_number(length) and 1 <= length <= MAX_LENGTH and length == int(length) for length in shape
         ):
-            raise refuse(f"{parameter}: {lengths}")
-        stored[parameter] = tuple(int(length) for length in lengths)
-        elements += math.prod(int(length) for length in lengths)
+            raise refuse(f"{parameter}: {list(shape)}")
+        stored[parameter] = tuple(int(length) for length in shape)
+        elements += math.prod(int(length) for length in shape)
     if elements > FIELDS["N"]["max"]:
         raise refuse(f"{elements} elements")
     return tuple(stored.items())
@@ -220,7 +224,8 @@ class Setup:
             if name not in FIELDS:
                 raise unknown(name)
         if values.get("shapes") is not None:
-            values = {**counted(check("shapes", values["shapes"])), **values}
+            shapes = check("shapes", values["shapes"])
+            values = {**counted(shapes), **values, "shapes": shapes}
         for name, rule in FIELDS.items():
             object.__setattr__(self, name, check(name, values.get(name, rule["default"])))
         agree(self)
@@ -239,7 +244,10 @@ class Setup:
         return cls(shapes=shapes, **values)
 
     def but(self, **values: Any) -> Setup:
-        """A copy with some fields changed, checked again."""
+        """A copy with some fields changed, checked again; other shapes bring their own N and layers."""
+        if "shapes" in values and values["shapes"] is not None:
+            shapes = check("shapes", values["shapes"])
+            values = {**counted(shapes), **values, "shapes": shapes}
         return replace(self, **values)
 
     def changed(self) -> dict[str, Any]:
@@ -282,7 +290,7 @@ def layer_name(name: str) -> str:
 
 
 def agree(setup: Setup) -> None:
-    """Raises ValueError when fields do not go together; rules of fields that ``setup.system`` lacks rest."""
+    """Raises ValueError when fields do not go together; rules of fields that no system on show has rest."""
 
     def refuse(name: str, rule: str, value: object) -> ValueError:
         return ValueError(say("error", "en", name=name, rule=rule, value=value))
@@ -301,7 +309,10 @@ def agree(setup: Setup) -> None:
     ranks = setup.n
     for name in ("shard_size", "reshard_after_forward", "zero_hpz_partition_size"):
         size = getattr(setup, name)
-        if setup.system not in FIELDS[name]["systems"] or size is None or size is True or size is False:
+        systems = FIELDS[name]["systems"]
+        if setup.system not in systems and setup.compare not in systems:
+            continue
+        if size is None or size is True or size is False:
             continue
         if size < ranks and ranks % size != 0:
             raise refuse(name, say("rule_divides", "en", ranks=ranks), size)

@@ -247,8 +247,20 @@ export function finished(draft) {
 }
 
 /**
+ * Bytes of gradients that the optimizer step makes for a share of `elements`, all there at one moment: it joins
+ * those of `several` parameters in one tensor, and casts that to float32.
+ * @param {Sizes} sizes
+ * @param {number} elements
+ * @param {boolean} several
+ */
+export function step_copies(sizes, elements, several) {
+  const joined = several ? sizes.accumulated * elements : 0;
+  return joined + (sizes.accumulated < 4 ? 4 * elements : 0);
+}
+
+/**
  * Write the optimizer step, after the scalars that all ranks agree on: overflow, and the norm. `copies`: bytes of
- * gradients in float32 that live only in it.
+ * gradients that live only in it.
  * @param {Draft} draft
  * @param {string[]} scalars
  * @param {number} length

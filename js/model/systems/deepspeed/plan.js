@@ -5,7 +5,7 @@ import { layout_of } from "../../layout.js";
 import { cluster_of } from "../../specs.js";
 import { first_users } from "./buckets.js";
 import { coordinate } from "./coordinator.js";
-import { overlaps, sizes_of, step_seconds, travelling } from "./parts.js";
+import { overlaps, sizes_of, step_copies, step_seconds, travelling } from "./parts.js";
 import { nodes_of, visits_of } from "./trace.js";
 
 /** @typedef {import("../../layout.js").Layout} Layout */
@@ -107,7 +107,7 @@ export function plan_of(setup, leaves = false) {
     accumulation: setup.accumulation,
     scalars: checks.concat(norms),
     step: step_seconds(sizes, owned, cluster),
-    copies: away ? 0 : 4 * largest,
+    copies: away ? 0 : step_copies(sizes, largest, layout.parameters.length > 1),
   };
 }
 

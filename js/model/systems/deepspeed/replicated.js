@@ -12,6 +12,7 @@ import {
   make_draft,
   overlapped,
   padded,
+  step_copies,
   step_seconds,
   update,
 } from "./parts.js";
@@ -102,7 +103,9 @@ export function sharded(setup, stage) {
   const scalars = setup.param_dtype === "float32" ? ["float32"] : ["uint8", "float32"];
   const owned = padded(setup) / setup.n;
   const apart = accumulates_apart(setup, stage) || setup.offload !== "none";
-  update(draft, scalars, step_seconds(sizes, owned, cluster), apart ? 0 : 4 * owned, cluster);
+  const several = layout.parameters[0].elements < owned; // of rank 0's share
+  const copies = apart ? 0 : step_copies(sizes, owned, several);
+  update(draft, scalars, step_seconds(sizes, owned, cluster), copies, cluster);
   gather_parameters(draft, setup, sizes, cluster);
   return finished(draft);
 }

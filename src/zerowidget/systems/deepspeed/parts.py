@@ -188,10 +188,20 @@ def finished(draft: Draft) -> list[Op]:
     ]
 
 
+def step_copies(sizes: Sizes, elements: float, several: bool) -> float:
+    """Bytes of gradients that the optimizer step makes for a share of ``elements``, all there at one moment.
+
+    It joins those of ``several`` parameters in one tensor, and casts that to float32
+    (stage_1_and_2.py, ``step``; stage3.py, ``_prepare_fp32_grad_for_sub_group``).
+    """
+    joined = sizes.accumulated * elements if several else 0.0
+    return joined + (4.0 * elements if sizes.accumulated < 4.0 else 0.0)
+
+
 def update(draft: Draft, scalars: tuple[str, ...], length: float, copies: float, cluster: Cluster) -> None:
     """Write the optimizer step, after the scalars that all ranks agree on: overflow, and the norm.
 
-    ``copies``: bytes of gradients in float32 that live only in it.
+    ``copies``: bytes of gradients that live only in it.
     """
     if cluster.n > 1:
         for dtype in scalars:

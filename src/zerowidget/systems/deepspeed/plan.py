@@ -11,7 +11,7 @@ from ...layout import Layout, layout_of
 from ...specs import Cluster, Setup, cluster_of
 from .buckets import first_users
 from .coordinator import Limits, Moment, Request, coordinate
-from .parts import overlaps, sizes_of, step_seconds, travelling
+from .parts import overlaps, sizes_of, step_copies, step_seconds, travelling
 from .trace import Node, Visit, nodes_of, visits_of
 
 SUB_GROUP = 1e9
@@ -95,7 +95,7 @@ def plan_of(setup: Setup, leaves: bool = False) -> Plan:
         setup.accumulation,
         checks + norms,
         step_seconds(sizes, owned, cluster),
-        0.0 if away else 4.0 * largest,
+        0.0 if away else step_copies(sizes, largest, len(layout.parameters) > 1),
     )
 
 

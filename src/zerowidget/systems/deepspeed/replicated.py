@@ -29,6 +29,7 @@ from .parts import (
     keeps_whole_gradients,
     overlapped,
     padded,
+    step_copies,
     step_seconds,
     update,
 )
@@ -106,7 +107,9 @@ def sharded(setup: Setup, stage: int) -> list[Op]:
     scalars = ("float32",) if setup.param_dtype == "float32" else ("uint8", "float32")
     owned = padded(setup) / setup.n
     apart = accumulates_apart(setup, stage) or setup.offload != "none"
-    update(draft, scalars, step_seconds(sizes, owned, cluster), 0.0 if apart else 4.0 * owned, cluster)
+    several = layout.parameters[0].elements < owned  # of rank 0's share
+    copies = 0.0 if apart else step_copies(sizes, owned, several)
+    update(draft, scalars, step_seconds(sizes, owned, cluster), copies, cluster)
     gather_parameters(draft, setup, sizes, cluster)
     return finished(draft)
 
