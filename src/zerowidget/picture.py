@@ -15,7 +15,7 @@ ENCODING = load("encoding")
 WIDTH, LEFT, RIGHT = 960.0, 90.0, 860.0
 ROW, BAR = 34.0, 22.0
 LANE = 28.0
-MANY, COARSE = 1000, 4.0  # past so many spans, only one of a kind in so many pixels: pages stay small
+MANY, COARSE = 250, 8.0  # past so many spans, only one of a kind in so many pixels: pages stay small
 
 
 def picture(setup: Setup, steps: list[Step] | None = None) -> str:
