@@ -1,6 +1,6 @@
 """DeepSpeed's stage 3: parameters are gathered module by module, gradients reduce-scattered in buckets.
 
-From deepspeed 0.19.8: runtime/zero/stage3.py; what is gathered when is in ``deepspeed_trace``. The times
+From deepspeed 0.19.8: runtime/zero/stage3.py; what is gathered when is in ``coordinator``. The times
 assume a host in step with the device: a gather is issued when the module that asks for it could start.
 DeepSpeed's own streams do not bind it so (recorded: the gather stream never waits for compute); a host that
 runs ahead gathers earlier.
@@ -205,7 +205,6 @@ def gather_persistent(draft: Draft, plan: Plan, labels: list[tuple[str, str]]) -
         if plan.layout.parameters[parameter].elements > plan.limits.persistence:
             continue
         group, module = labels[parameter]
-        nbytes = plan.param * elements
         nbytes = plan.param * elements
         communicate(
             draft,
