@@ -15,7 +15,7 @@ ENCODING = load("encoding")
 WIDTH, LEFT, RIGHT = 960.0, 90.0, 860.0
 ROW, BAR = 34.0, 22.0
 LANE = 28.0
-MANY, COARSE = 250, 8.0  # past so many spans, only one of a kind in so many pixels: pages stay small
+MANY, CELL = 250, 3.0  # past so many spans, lanes are drawn in cells of so many pixels: pages stay small
 
 
 def picture(setup: Setup, steps: list[Step] | None = None) -> str:
@@ -44,16 +44,9 @@ def picture(setup: Setup, steps: list[Step] | None = None) -> str:
     for lane, key in enumerate(("lane_compute", "lane_comm")):
         shapes.append(_text(0.0, top_of_lanes + lane * (LANE + 4.0) + 18.0, say(key, setup.language)))
     paths: dict[str, list[str]] = {}
-    least = COARSE if len(step.spans) > MANY else 0.0  # pixels between two spans of a kind
-    drawn: dict[str, float] = {}
-    for span in step.spans:
-        y = top_of_lanes + (0.0 if span.op.stream == "compute" else LANE + 4.0) + LANE / 2.0
-        x = LEFT + (RIGHT - LEFT) * span.start / step.seconds
-        wide = (RIGHT - LEFT) * (span.end - span.start) / step.seconds
-        if x - drawn.get(span.op.op, -COARSE) < least:
-            continue
-        drawn[span.op.op] = x
-        paths.setdefault(span.op.op, []).append(f"M{x:.1f} {y:g}h{max(0.3, wide - 0.4):.1f}")
+    for op, lane, x, wide in _strokes(step):
+        y = top_of_lanes + lane * (LANE + 4.0) + LANE / 2.0
+        paths.setdefault(op, []).append(f"M{LEFT + x:.1f} {y:g}h{wide:.1f}")
     for op, moves in paths.items():
         colour = ENCODING["ops"][op]["light"]
         shapes.append(f'<path d="{"".join(moves)}" stroke="{colour}" stroke-width="{LANE:g}" fill="none"/>')
@@ -63,6 +56,31 @@ def picture(setup: Setup, steps: list[Step] | None = None) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img" '
         f'aria-label="{label}" font-size="13" fill="currentColor">{"".join(shapes)}</svg>'
     )
+
+
+def _strokes(step: Step) -> list[tuple[str, int, float, float]]:
+    """What the lanes show: op, lane, start and width in pixels. Of many spans, what fills each cell most."""
+    strokes: list[tuple[str, int, float, float]] = []
+    cells: dict[tuple[int, int], dict[str, float]] = {}
+    for span in step.spans:
+        lane = 0 if span.op.stream == "compute" else 1
+        start, end = ((RIGHT - LEFT) * time / step.seconds for time in (span.start, span.end))
+        if len(step.spans) <= MANY:
+            strokes.append((span.op.op, lane, start, max(0.3, end - start - 0.4)))
+            continue
+        for cell in range(int(start / CELL), int(end / CELL) + 1):
+            shares = cells.setdefault((lane, cell), {})
+            share = min(end, (cell + 1) * CELL) - max(start, cell * CELL)
+            shares[span.op.op] = shares.get(span.op.op, 0.0) + share
+    for (lane, cell), shares in sorted(cells.items()):
+        op = max(shares, key=lambda name: shares[name])
+        if shares[op] < CELL - sum(shares.values()):
+            continue  # it is empty for the most part
+        if strokes and strokes[-1][:2] == (op, lane) and sum(strokes[-1][2:]) == cell * CELL:
+            strokes[-1] = (op, lane, strokes[-1][2], strokes[-1][3] + CELL)
+        else:
+            strokes.append((op, lane, cell * CELL, CELL))
+    return strokes
 
 
 def _rect(x: float, y: float, width: float, height: float, colour: str, more: str) -> str:
