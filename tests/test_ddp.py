@@ -7,7 +7,7 @@ import pytest
 from tinygpt import tinygpt_shapes
 
 from zerowidget import Setup
-from zerowidget.layout import layout_of
+from zerowidget.layout import layout_of, ready_order
 from zerowidget.systems.fsdp2 import ddp, parts
 from zerowidget.timeline import schedule
 
@@ -21,13 +21,13 @@ def recorded(name):
 
 
 def recorded_setup(record, **values):
-    """The setup, stage and options of a recording."""
+    """The setup, stage and caps of a recording."""
     config = record["config"]
     shapes = tinygpt_shapes(*(config[key] for key in ("L", "h", "vocab", "seq")), tied=bool(config["tied"]))
     given = {"n": record["world_size"], "accumulation": config["accum"], "sync_every_micro_batch": False}
     setup = Setup.from_shapes(shapes, system="fsdp2", recipe="adam-fp32", **given | values)
-    cap = float(config["cap"]) if config["cap"] else None
-    return setup, int(config["zero1"]), ddp.Options(cap, bool(config["view"]))
+    caps = (float(config["cap"]),) * 2 if config["cap"] else ddp.DEFAULT_CAPS
+    return setup, int(config["zero1"]), caps
 
 
 def collectives_in(ops):
@@ -45,8 +45,8 @@ PHASES = {"bwd": "backward", "step": "step"}
 @pytest.mark.parametrize("name", NAMES)
 def test_collectives_are_those_recorded(name):
     record = recorded(name)
-    setup, stage, options = recorded_setup(record)
-    told = collectives_in(ddp.program(setup, stage, options))
+    setup, stage, caps = recorded_setup(record)
+    told = collectives_in(ddp.program(setup, stage, caps))
     assert told == [
         (PHASES[c["phase"].split(".")[-1]], c["op"], c["n"], c["dtype"], c["in_numel"], c["in_bytes"])
         for c in record["collectives"]
@@ -57,9 +57,9 @@ def test_collectives_are_those_recorded(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if "nohook" not in name])
 def test_buckets_hold_the_parameters_recorded(name):
     record = recorded(name)
-    setup, _, options = recorded_setup(record)
+    setup, _, caps = recorded_setup(record)
     layout = layout_of(setup)
-    buckets = ddp.buckets_of(layout, parts.parts_of(layout), 4.0, options)
+    buckets = ddp.buckets_of(layout, parts.parts_of(layout), 4.0, caps)
     told = [[layout.parameters[index].name for index in bucket.parameters] for bucket in buckets]
     assert told == [event["params"] for event in record["events"] if event["kind"] == "bucket"]
 
@@ -68,8 +68,8 @@ def test_buckets_hold_the_parameters_recorded(name):
 def test_buckets_are_reduced_in_the_backward_pass_that_completes_them(name):
     """The recorded all-reduce stands after the start of that part's backward pass, before the next starts."""
     record = recorded(name)
-    setup, stage, options = recorded_setup(record)
-    ops = ddp.program(setup, stage, options)
+    setup, stage, caps = recorded_setup(record)
+    ops = ddp.program(setup, stage, caps)
     told = [ops[op.waits_for[-1]].group for op in ops if op.op == "all_reduce"]
     block, found = "", []
     for event in record["events"]:
@@ -83,8 +83,8 @@ def test_buckets_are_reduced_in_the_backward_pass_that_completes_them(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_most_loaded_rank_holds_what_was_measured(name):
     record = recorded(name)
-    setup, stage, options = recorded_setup(record)
-    held = {part.state: part for part in ddp.hold(setup, stage, options)}
+    setup, stage, _ = recorded_setup(record)
+    held = {part.state: part for part in ddp.hold(setup, stage, bool(record["config"]["view"]))}
     ranks = record.get("memory_after_step_all_ranks", [record["memory_after_step"]])
     assert held["parameters"].nbytes == max(rank["param_bytes"] for rank in ranks)
     assert held["gradients"].nbytes == max(rank["grad_bytes"] for rank in ranks)
@@ -116,7 +116,7 @@ def test_a_shared_matrix_is_reduced_after_its_last_use():
     """Its gradient is complete when the embedding's backward pass is, at the very end."""
     setup = Setup.from_shapes(tinygpt_shapes(tied=True), system="fsdp2", recipe="adam-fp32")
     layout = layout_of(setup)
-    names = [layout.parameters[index].name for index in ddp.ready_order(layout)]
+    names = [layout.parameters[index].name for mine in reversed(ready_order(layout)) for index in mine]
     assert names[:2] == ["norm.weight", "norm.bias"]
     assert names[-2:] == ["pos.weight", "tok.weight"]
     assert len(names) == len(set(names)) == len(layout.parameters)
@@ -124,9 +124,9 @@ def test_a_shared_matrix_is_reduced_after_its_last_use():
 
 def test_every_micro_step_reduces_when_told_so():
     record = recorded("ddp_ws2_gloo_accum2")
-    setup, stage, options = recorded_setup(record)
-    often = ddp.program(setup.but(sync_every_micro_batch=True), stage, options)
-    seldom = ddp.program(setup, stage, options)
+    setup, stage, caps = recorded_setup(record)
+    often = ddp.program(setup.but(sync_every_micro_batch=True), stage, caps)
+    seldom = ddp.program(setup, stage, caps)
     assert collectives_in(often) == 2 * collectives_in(seldom)
     spans = schedule(often)
     second = [span for span in spans if span.op.op == "forward"][6]  # after embedding, four layers and head

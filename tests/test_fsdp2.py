@@ -4,6 +4,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tinygpt import blocks_only_shapes, tinygpt_shapes
@@ -14,6 +15,7 @@ from zerowidget.program import BUFFERS
 from zerowidget.specs import GPUS
 from zerowidget.systems import fsdp2
 from zerowidget.systems.fsdp2.groups import Costs, Options, costs_of, groups_of, mesh_of, padded, reshards
+from zerowidget.systems.fsdp2.parts import Part, parts_of
 from zerowidget.timeline import live_bytes, schedule
 
 ROOT = Path(__file__).parent / "golden"
@@ -30,7 +32,7 @@ def recorded(name):
 
 
 def recorded_setup(record, **values):
-    """The setup, stage and options of a recording."""
+    """The setup and stage of a recording, and the calls that it makes beside."""
     config = record["config"]
     if config["blocks_only"]:
         shapes = blocks_only_shapes(config["L"], config["h"])
@@ -52,17 +54,63 @@ def recorded_setup(record, **values):
     if config["prefetch"]:
         forward, backward = int(config["prefetch"][1]), int(config["prefetch"][3])
         options = options._replace(forward_prefetch=forward, backward_prefetch=backward)
-    own = []
+    apart, own = (), {}
     if config["last_noreshard"]:
-        own.append((f"layer {config['L'] - 1}", False))
+        own[f"layer {config['L'] - 1}"] = False
     if config["root_raf"] != "same":
-        own.append(("root", raf[config["root_raf"]]))
+        own["root"] = raf[config["root_raf"]]
     if config["wrap"] == "split":
-        options = options._replace(fully_shard=(("tok",), ("pos",), ("norm", "head")))
-        own.append(("norm, head", False))
-    options = options._replace(reshard_after_forward=tuple(own))
+        apart = (("tok",), ("pos",), ("norm", "head"))
+        own["norm, head"] = False
     setup = Setup.from_shapes(shapes, **given | values)
-    return setup, 2 if config["raf"] == "false" else 3, options
+    return setup, 2 if config["raf"] == "false" else 3, Calls(options, apart, own)
+
+
+class Calls(NamedTuple):
+    """What a recording asks of fully_shard and a Setup cannot."""
+
+    options: Options
+    apart: tuple[tuple[str, ...], ...]  # modules outside of the layers, each a group of its own
+    own: dict[str, bool | None]  # reshard_after_forward of single groups
+
+
+def recorded_groups(setup, stage, calls):
+    """The groups and uses of a recording."""
+    layout = layout_of(setup)
+    parts = divided(parts_of(layout), layout, calls.apart)
+    groups, uses = groups_of(setup, stage, layout, parts)
+    for index, group in enumerate(groups):
+        if group.name in calls.own:
+            value = calls.own[group.name]
+            groups[index] = group._replace(reshards=reshards(value, group.name == "root"))
+    return groups, uses
+
+
+def divided(parts, layout, apart):
+    """The parts, those outside of the layers divided where modules have groups of their own."""
+    result = []
+    for part in parts:
+        if part.layer or not apart:
+            result.append(part)
+            continue
+        for index in part.modules:
+            module = layout.modules[index]
+            group = next((", ".join(names) for names in apart if module.name in names), "root")
+            if result and result[-1].group == group:
+                sofar = result.pop()
+                modules, flops = [*sofar.modules, index], sofar.flops + module.forward_flops
+                result.append(Part(group, False, modules, flops))
+            else:
+                result.append(Part(group, False, [index], module.forward_flops))
+    return result
+
+
+def recorded_step(setup, stage, calls):
+    """One step as a recording has it, of the costs of its setup."""
+    groups, uses = recorded_groups(setup, stage, calls)
+    mesh = mesh_of(setup)
+    costs = costs_of(setup, mesh, groups, uses)
+    return fsdp2.training_step(setup, calls.options, mesh, groups, uses, costs)
 
 
 def told(ops):
@@ -98,8 +146,8 @@ EVAL = pytest.mark.xfail(strict=True, reason="two forward passes without gradien
 )
 def test_collectives_are_those_recorded(name):
     record = recorded(name)
-    setup, stage, options = recorded_setup(record)
-    assert told(fsdp2.sharded(setup, stage, options)) == recorded_collectives(record)
+    setup, stage, calls = recorded_setup(record)
+    assert told(recorded_step(setup, stage, calls)) == recorded_collectives(record)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -118,8 +166,8 @@ def test_rank_0_holds_what_was_measured(name):
 def test_whole_gradients_wait_for_the_last_micro_step(name):
     """Measured after the backward pass of each micro-step: in reduce_dtype, whatever the type of compute."""
     record = recorded(name)
-    setup, stage, options = recorded_setup(record)
-    spans = schedule(fsdp2.sharded(setup, stage, options))
+    setup, stage, calls = recorded_setup(record)
+    spans = schedule(recorded_step(setup, stage, calls))
     live = live_bytes(spans)
     steps = setup.accumulation
     measured = [entry["unsharded_grad_bytes"] for entry in record["accum_memory"]][-steps:]
@@ -191,10 +239,10 @@ def test_times_are_those_of_the_recorded_streams(name, most):
     """Whatever compute and collectives cost, up to ``most`` against 10."""
     random.seed(name + str(most))
     record = recorded(name)
-    setup, stage, options = recorded_setup(record)
+    setup, stage, calls = recorded_setup(record)
     mesh = mesh_of(setup)
-    groups, uses = groups_of(setup, stage, layout_of(setup), options)
-    split = len(options.fully_shard) > 0  # then the embeddings compute in two parts, the marks in one
+    groups, uses = recorded_groups(setup, stage, calls)
+    split = len(calls.apart) > 0  # then the embeddings compute in two parts, the marks in one
     for _ in range(50):
         costs = random_costs(groups, uses, most)
         for index, use in enumerate(uses):
@@ -213,8 +261,8 @@ def test_times_are_those_of_the_recorded_streams(name, most):
             given["all_reduce", mesh.replicas.n, label] = costs.replicate[index]
         if mesh.regather.n == mesh.shard.n:
             costs = costs._replace(regather=costs.gather)
-        replay = Replay(record, given, options.separate_reduce_scatter_group)
-        spans = schedule(fsdp2.training_step(setup, options, mesh, groups, uses, costs))
+        replay = Replay(record, given, calls.options.separate_reduce_scatter_group)
+        spans = schedule(fsdp2.training_step(setup, calls.options, mesh, groups, uses, costs))
         sent = [span for span in spans if span.op.stream != "compute"]
         assert [(span.op.op, span.op.group, span.start, span.end) for span in sent] == replay.collectives
         computes = [
@@ -289,7 +337,7 @@ def test_times_are_those_of_the_pseudo_code(root, layers, reshard, separate):
     shapes = tinygpt_shapes(L=layers) if root else blocks_only_shapes(L=layers)
     setup = Setup.from_shapes(shapes, system="fsdp2", n=8)
     options, mesh = Options(separate_reduce_scatter_group=separate), mesh_of(setup)
-    groups, uses = groups_of(setup, 3 if reshard else 2, layout_of(setup), options)
+    groups, uses = groups_of(setup, 3 if reshard else 2, layout_of(setup), parts_of(layout_of(setup)))
     for _ in range(100):
         costs = random_costs(groups, uses, random.choice([3, 10, 40]))
         costs = costs._replace(regather=costs.gather)
@@ -318,7 +366,7 @@ def test_worked_examples_event_for_event(name):
     options = Options(separate_reduce_scatter_group=schedule_name.endswith("separate_rs_group"))
     stage = 2 if schedule_name.endswith("raf_false") else 3
     mesh = mesh_of(setup)
-    groups, uses = groups_of(setup, stage, layout_of(setup), options)
+    groups, uses = groups_of(setup, stage, layout_of(setup), parts_of(layout_of(setup)))
     costs = Costs([10.0] * 3, [20.0] * 3, *([comm] * 3 for _ in range(4)), 0.0)
     spans = schedule(fsdp2.training_step(setup, options, mesh, groups, uses, costs))
     found = sorted((span.op.op, span.op.group, span.start, span.end) for span in spans[:-1])
@@ -409,8 +457,8 @@ def test_the_head_keeps_its_whole_gradient_until_the_end(run):
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_all_buffers_are_free_at_the_end_and_never_less_than_nothing(name):
-    setup, stage, options = recorded_setup(recorded(name))
-    ops = fsdp2.sharded(setup, stage, options)
+    setup, stage, calls = recorded_setup(recorded(name))
+    ops = recorded_step(setup, stage, calls)
     took = Counter(buffer for op in ops for buffer in op.takes + op.queues)
     assert took == Counter(buffer for op in ops for buffer in op.gives)
     live = live_bytes(schedule(ops))
@@ -422,8 +470,8 @@ def test_all_buffers_are_free_at_the_end_and_never_less_than_nothing(name):
 def test_shards_over_fewer_ranks_are_kept_until_they_are_gathered(name):
     """Recorded: the inputs of the second all-gathers, all there when the forward pass ends."""
     record = recorded(name)
-    setup, stage, options = recorded_setup(record)
-    spans = schedule(fsdp2.sharded(setup, stage, options))
+    setup, stage, calls = recorded_setup(record)
+    spans = schedule(recorded_step(setup, stage, calls))
     end = [span.end for span in spans if span.op.op == "forward"][-1]
     again = [c for c in record["collectives"] if c["op"] == "all_gather" and c["phase"] == "bwd"]
     kept = sum(c["in_bytes"] for c in again)
@@ -513,7 +561,7 @@ def test_replicas_of_a_shard_are_a_shard_group_apart():
 
 def test_costs_follow_from_the_cluster():
     setup = Setup(system="fsdp2", n=8, layers=2)
-    groups, uses = groups_of(setup, 3, layout_of(setup), Options())
+    groups, uses = groups_of(setup, 3, layout_of(setup), parts_of(layout_of(setup)))
     costs = costs_of(setup, mesh_of(setup), groups, uses)
     elements = 7.5e9 / 2
     flops = GPUS["H100-80GB"]["flops"] * 0.4

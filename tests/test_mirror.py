@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from zerowidget import Setup, communication_rows, differences, memory_rows, summary, timeline_rows
+
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "src" / "zerowidget"
 JAVASCRIPT = ROOT / "js" / "model"
@@ -110,3 +112,17 @@ def test_the_model_knows_no_page(file):
         inside = target.is_relative_to(JAVASCRIPT) or target.is_relative_to(PYTHON / "data")
         assert inside, imported
         assert target.exists(), imported
+
+
+def test_names_that_the_bundle_shortens_are_no_one_else_s():
+    """Rows, fields and data are a contract; that no string has one, the build itself looks (js/build.mjs)."""
+    build = (ROOT / "js" / "build.mjs").read_text(encoding="utf-8")
+    inside = set(re.search(r"const INSIDE = `([^`]*)`", build)[1].split())
+    assert "carriers" in inside
+    setup = Setup(system="deepspeed", compare="fsdp2", n=2, layers=2)
+    tables = (memory_rows, communication_rows, timeline_rows, summary, differences)
+    contract = {column for rows in tables for row in rows(setup) for column in row}
+    for path in (PYTHON / "data").glob("*.json"):
+        contract |= set(re.findall(r'"(\w+)":', path.read_text(encoding="utf-8")))
+    assert {"param_dtype", "exposed", "label"} <= contract
+    assert not inside & contract

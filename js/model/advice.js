@@ -146,14 +146,12 @@ export function formula(setup, stage) {
   const symbols = [];
   /** @type {string[]} */
   const figures = [];
-  /** @type {Map<string, [number, boolean, string]>} */
-  const divisors = new Map();
-  for (const { over, falls } of held) {
+  for (const head of held) {
+    const { over, falls } = head;
+    const same = held.filter((part) => part.over === over && part.falls === falls);
+    if (same[0] !== head) continue; // it is told with the first of its kind
     const letter = falls ? "n" : String(over);
-    divisors.set(`${over} ${letter}`, [over, falls, letter]);
-  }
-  for (const [over, falls, letter] of divisors.values()) {
-    const shares = held.filter((part) => part.over === over && part.falls === falls && part.each > 0);
+    const shares = same.filter((part) => part.each > 0);
     /** @type {string[]} */
     const terms = [];
     for (const kind of KINDS) {
@@ -206,6 +204,15 @@ export const MOVED = {
 };
 
 /**
+ * A collective and what it moves.
+ * @param {string} op
+ * @param {string} language
+ */
+export function moved(op, language) {
+  return say("moved", language, { op: say(op, language), kind: say(MOVED[op], language) });
+}
+
+/**
  * What the stage of that summary row communicates in one step.
  * @param {Readonly<Setup>} setup
  * @param {SummaryRow} row
@@ -218,7 +225,7 @@ export function movement(setup, row, step = step_of(setup, row.stage)) {
   const parts = [];
   const ops = step.spans.map(({ op }) => op);
   const collectives = collectives_of(setup, row.stage, ops);
-  for (const [name, kind] of Object.entries(MOVED)) {
+  for (const name in MOVED) {
     let times = 0;
     for (const entry of collectives) {
       if (entry.op === name) times = times + entry.elements / setup.N;
@@ -226,11 +233,10 @@ export function movement(setup, row, step = step_of(setup, row.stage)) {
     // single numbers, such as a norm, go without saying
     if (trimmed(times, 2) !== "0") {
       const often = trimmed(times, 2) === "1" ? "" : `${trimmed(times, 2)} × `;
-      const words = { op: say(name, language), kind: say(kind, language) };
-      parts.push(say("moves_part", language, { times: often, ...words }));
+      parts.push(often + moved(name, language));
     }
   }
-  const moved = say("moves_stage", language, {
+  const said = say("moves_stage", language, {
     elements: `${trimmed(row.volume / setup.N, 2)}N = ${count(row.volume)}`,
     what: parts.join(" + "),
     wire: size(row.wire_bytes, setup.unit),
@@ -238,14 +244,14 @@ export function movement(setup, row, step = step_of(setup, row.stage)) {
   });
   const each = trimmed(row.messages / setup.layers, 2);
   const values = { messages: row.messages, each, latency: duration(row.latency) };
-  const said = [moved, say("moves_messages", language, values)];
+  const sentences = [said, say("moves_messages", language, values)];
   const needed = break_even(row);
   const one_ring = row.between_bytes === 0 || row.between_bytes === row.wire_bytes;
   if (row.stage === 3 && needed !== null && one_ring) {
     const carried = scaled_size(cluster_of(setup).bandwidth, "GB");
-    said.push(say("moves_hidden", language, { needed: scaled_size(needed, "GB"), carried }));
+    sentences.push(say("moves_hidden", language, { needed: scaled_size(needed, "GB"), carried }));
   }
-  return said.join(language === "zh" ? "" : " ");
+  return sentences.join(language === "zh" ? "" : " ");
 }
 
 /**

@@ -138,3 +138,42 @@ export function plain_layout(setup) {
   }
   return { parameters, modules };
 }
+
+/**
+ * Per parameter, the first module of the forward pass that uses it: in the backward pass, the last.
+ * @param {Layout} layout
+ */
+export function first_uses(layout) {
+  const first = layout.parameters.map(() => -1);
+  for (const [index, module] of layout.modules.entries()) {
+    for (const parameter of module.parameters) {
+      if (first[parameter] < 0) first[parameter] = index;
+    }
+  }
+  return first;
+}
+
+/**
+ * Per module, the gradients that its backward pass completes, in the order in which they are ready: a bias before
+ * the weight it belongs to, a norm's weight before its bias.
+ * @param {Layout} layout
+ */
+export function ready_order(layout) {
+  const users = first_uses(layout);
+  /** @type {number[][]} */
+  const order = [];
+  for (const [number, module] of layout.modules.entries()) {
+    const mine = module.parameters.filter((parameter) => users[parameter] === number);
+    const flat = mine.filter((parameter) => layout.parameters[parameter].flat);
+    order.push(flat.concat(mine.filter((parameter) => !layout.parameters[parameter].flat)));
+  }
+  return order;
+}
+
+/**
+ * The last part of a module's name.
+ * @param {string} name
+ */
+export function part_of(name) {
+  return name.slice(name.lastIndexOf(".") + 1);
+}

@@ -1,6 +1,8 @@
 // What every system writes: what it holds, the collectives of a step, and its program for the schedule.
 // Mirrors src/zerowidget/program.py, where the states of buffers are explained.
 
+import { seconds } from "./comms.js";
+
 /** @typedef {[string, number]} Buffer What is held on top of rest for a while: its state, and bytes. */
 
 /** The states of buffers, in drawing order. */
@@ -68,57 +70,89 @@ export function make_held(state, device, nbytes, each = 0, over = 1, falls = fal
 const NOTHING = [];
 
 /**
+ * A collective among the ranks of `cluster`. `length`: its seconds, if they are not those of the cluster.
  * @param {string} op
  * @param {string} group
  * @param {string} phase
- * @param {string} stream
- * @param {number} seconds
- * @param {number[]} [waits_for]
- * @param {number} [elements]
- * @param {string} [dtype]
- * @param {number} [nbytes]
+ * @param {number[]} waits
+ * @param {number} elements
+ * @param {string} dtype
+ * @param {number} nbytes
+ * @param {import("./specs.js").Cluster} cluster
+ * @param {string} [module]
  * @param {Buffer[]} [takes]
  * @param {Buffer[]} [gives]
  * @param {Buffer[]} [queues]
- * @param {number} [ranks]
- * @param {boolean} [leaves]
- * @param {string} [module]
+ * @param {string} [stream]
+ * @param {number} [length]
  * @returns {Op}
  */
-export function make_op(
+export function collective_op(
   op,
   group,
   phase,
-  stream,
-  seconds,
-  waits_for = NOTHING,
-  elements = 0,
-  dtype = "",
-  nbytes = 0,
+  waits,
+  elements,
+  dtype,
+  nbytes,
+  cluster,
+  module = "",
   takes = NOTHING,
   gives = NOTHING,
   queues = NOTHING,
-  ranks = 0,
-  leaves = false,
-  module = "",
+  stream = "comm",
+  length,
 ) {
   return {
     op,
     group,
     phase,
     stream,
-    seconds,
-    waits_for,
+    seconds: length ?? seconds(op, nbytes, cluster),
+    waits_for: waits,
     elements,
     dtype,
     nbytes,
     takes,
     gives,
     queues,
-    ranks,
-    leaves,
+    ranks: cluster.n,
+    leaves: cluster.leaves,
     module,
   };
+}
+
+/** No ring: what computes. */
+const ALONE = /** @type {import("./specs.js").Cluster} */ ({ n: 0, leaves: false });
+
+/**
+ * @param {string} op
+ * @param {string} group
+ * @param {string} phase
+ * @param {string} stream
+ * @param {number} length seconds
+ * @param {number[]} [waits]
+ * @param {Buffer[]} [takes]
+ * @param {Buffer[]} [gives]
+ * @param {string} [module]
+ */
+export function make_op(op, group, phase, stream, length, waits = NOTHING, takes, gives, module) {
+  return collective_op(
+    op,
+    group,
+    phase,
+    waits,
+    0,
+    "",
+    0,
+    ALONE,
+    module,
+    takes,
+    gives,
+    NOTHING,
+    stream,
+    length,
+  );
 }
 
 /**

@@ -101,11 +101,11 @@ export function memory_rows(setup, steps = steps_of(setup)) {
   /** @type {MemoryRow[]} */
   const rows = [];
   steps.forEach((step, stage) => {
-    for (const { state, device, nbytes, falls } of at_rest(setup, stage)) {
-      rows.push({ stage, state, device, when: "rest", nbytes, falls });
-    }
-    for (const { state, device, nbytes, falls } of on_top(step)) {
-      rows.push({ stage, state, device, when: "peak", nbytes, falls });
+    for (const when of /** @type {const} */ (["rest", "peak"])) {
+      const held = when === "rest" ? at_rest(setup, stage) : on_top(step);
+      for (const { state, device, nbytes, falls } of held) {
+        rows.push({ stage, state, device, when, nbytes, falls });
+      }
     }
   });
   return rows;
@@ -188,9 +188,10 @@ export function summary(setup, steps = steps_of(setup)) {
   const plain = total(sent.filter((row) => row.stage === 0).map((row) => row.wire_bytes));
   return steps.map((step, stage) => {
     const mine = sent.filter((row) => row.stage === stage);
+    const sum = (/** @type {(row: CommunicationRow) => number} */ of) => total(mine.map(of));
     const rest = nbytes_of(at_rest(setup, stage));
     const peak = rest + nbytes_of(on_top(step));
-    const wire = total(mine.map((row) => row.wire_bytes));
+    const wire = sum((row) => row.wire_bytes);
     let compute = 0;
     let communication = 0;
     for (const { op } of step.spans) {
@@ -203,12 +204,12 @@ export function summary(setup, steps = steps_of(setup)) {
       peak,
       fits: rest <= capacity,
       fits_peak: peak <= capacity,
-      volume: total(mine.map((row) => ROUNDS[row.op] * row.elements)),
+      volume: sum((row) => ROUNDS[row.op] * row.elements),
       wire_bytes: wire,
-      between_bytes: total(mine.map((row) => row.between_bytes)),
+      between_bytes: sum((row) => row.between_bytes),
       relative: plain > 0 ? wire / plain : null,
-      messages: total(mine.map((row) => row.count)),
-      latency: total(mine.map((row) => row.latency)),
+      messages: sum((row) => row.count),
+      latency: sum((row) => row.latency),
       compute,
       communication,
       exposed: total(step.exposed),

@@ -70,6 +70,9 @@ export const MAX_NAME = 200;
 export const MAX_DIMENSIONS = 8;
 export const MAX_LENGTH = 2 ** 40;
 
+/** As the rule says them. */
+const SHAPE_LIMITS = { most: MAX_SHAPES, letters: MAX_NAME, dimensions: MAX_DIMENSIONS };
+
 /** A value that its field cannot take; Python's ValueError. */
 export class SetupError extends Error {
   name = "SetupError";
@@ -117,6 +120,9 @@ export function is_number(value) {
   return typeof value === "number";
 }
 
+/** @type {Record<string, string>} */
+const ESCAPED = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
 /**
  * What Python's `repr` makes of a value that is no number.
  * @param {unknown} value
@@ -127,17 +133,20 @@ function spelled(value) {
   if (value === false) return "False";
   if (typeof value !== "string") return String(value);
   const quote = value.includes("'") && !value.includes('"') ? '"' : "'";
-  let text = value
-    .split("\\")
-    .join("\\\\")
-    .split("\n")
-    .join("\\n")
-    .split("\r")
-    .join("\\r")
-    .split("\t")
-    .join("\\t");
+  let text = value.replace(/[\\\n\r\t]/g, (letter) => ESCAPED[letter]);
   if (quote === "'") text = text.split("'").join("\\'");
   return quote + text + quote;
+}
+
+/**
+ * What a value that breaks a rule throws.
+ * @param {string} name
+ * @param {string} rule
+ * @param {string} value
+ * @param {string} [language]
+ */
+function broken(name, rule, value, language = "en") {
+  return new SetupError(say("error", language, { name, rule, value }));
 }
 
 /**
@@ -151,10 +160,7 @@ function spelled(value) {
 export function check(name, value, language = "en") {
   const rule = FIELDS[name];
   /** @type {(key: string, values?: Record<string, string>) => SetupError} */
-  const refuse = (key, values = {}) => {
-    const allowed = say(key, language, values);
-    return new SetupError(say("error", language, { name, rule: allowed, value: shown(value) }));
-  };
+  const refuse = (key, values) => broken(name, say(key, language, values), shown(value), language);
   if ((value === null || value === undefined) && rule.optional) return null;
   if (rule.type === "shapes") return check_shapes(name, value, language);
   if (rule.type === "bool") {
@@ -201,11 +207,7 @@ const CHECKED = new WeakSet();
  */
 export function check_shapes(name, value, language = "en") {
   /** @type {(entry: unknown) => SetupError} */
-  const refuse = (entry) => {
-    const limits = { most: MAX_SHAPES, letters: MAX_NAME, dimensions: MAX_DIMENSIONS };
-    const rule = say("rule_shapes", language, limits);
-    return new SetupError(say("error", language, { name, rule, value: shown(entry) }));
-  };
+  const refuse = (entry) => broken(name, say("rule_shapes", language, SHAPE_LIMITS), shown(entry), language);
   if (typeof value === "object" && CHECKED.has(value)) return value;
   if (!Array.isArray(value) || value.length < 1 || value.length > MAX_SHAPES) throw refuse(value);
   /** @type {Map<string, Shape>} */
@@ -346,11 +348,7 @@ export function elements_of(shape) {
  * @param {string} name
  */
 export function layer_name(name) {
-  const parts = name.split(".");
-  for (let index = 0; index < parts.length - 1; index += 1) {
-    if (/^[0-9]+$/.test(parts[index])) return parts.slice(0, index + 1).join(".");
-  }
-  return "";
+  return name.match(/^(.*?\.)?\d+(?=\.)/)?.[0] ?? "";
 }
 
 /**
@@ -358,22 +356,18 @@ export function layer_name(name) {
  * @param {Setup} setup
  */
 export function agree(setup) {
-  /** @type {(name: string, rule: string, value: unknown) => SetupError} */
-  const refuse = (name, rule, value) =>
-    new SetupError(say("error", "en", { name, rule, value: String(value) }));
-  if (setup.layers * setup.accumulation > MAX_LAYER_STEPS) {
-    const product = `${setup.layers} x ${setup.accumulation}`;
-    throw refuse("layers x accumulation", say("rule_max", "en", { limit: MAX_LAYER_STEPS }), product);
+  const counts = { layers: setup.layers, shapes: setup.shapes === null ? 0 : setup.shapes.length };
+  for (const [name, count] of Object.entries(counts)) {
+    if (count * setup.accumulation > MAX_LAYER_STEPS) {
+      const rule = say("rule_max", "en", { limit: MAX_LAYER_STEPS });
+      throw broken(`${name} x accumulation`, rule, `${count} x ${setup.accumulation}`);
+    }
   }
   if (setup.shapes !== null) {
-    if (setup.shapes.length * setup.accumulation > MAX_LAYER_STEPS) {
-      const product = `${setup.shapes.length} x ${setup.accumulation}`;
-      throw refuse("shapes x accumulation", say("rule_max", "en", { limit: MAX_LAYER_STEPS }), product);
-    }
     for (const [name, value] of Object.entries(counted(setup.shapes))) {
       const found = setup[/** @type {"N" | "layers"} */ (name)];
       if (found !== value)
-        throw refuse(name, say("rule_counted", "en", { value: plain(value) }), shown(found));
+        throw broken(name, say("rule_counted", "en", { value: plain(value) }), shown(found));
     }
   }
   let ranks = setup.n;
@@ -386,7 +380,8 @@ export function agree(setup) {
     const systems = FIELDS[name].systems ?? [];
     if (!systems.includes(setup.system) && !systems.includes(setup.compare ?? "")) continue;
     if (typeof size !== "number") continue;
-    if (size < ranks && ranks % size !== 0) throw refuse(name, say("rule_divides", "en", { ranks }), size);
+    if (size < ranks && ranks % size !== 0)
+      throw broken(name, say("rule_divides", "en", { ranks }), String(size));
     if (name === "shard_size") ranks = Math.min(ranks, size);
   }
 }
@@ -427,7 +422,7 @@ const SCALES = { K: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12 };
  * @param {string} text
  */
 export function parse_count(text, language = "en") {
-  let digits = text.trim().split("_").join("").split(" ").join("");
+  let digits = text.trim().replace(/[_ ]/g, "");
   const scale = SCALES[digits.slice(-1).toUpperCase()] ?? 1;
   digits = without_commas(scale === 1 ? digits : digits.slice(0, -1));
   const value = /^[0-9.eE+-]+$/.test(digits) ? Number(digits) : Number.NaN;
@@ -528,7 +523,7 @@ export function transformer_of(setup) {
  * @returns {Cluster}
  */
 export function cluster_of(setup, ranks = null, apart = 1) {
-  const n = ranks === null ? setup.n : ranks;
+  const n = ranks ?? setup.n;
   const gpu = GPUS[setup.gpu];
   const inside = gpu.link;
   const between = setup.link;

@@ -91,13 +91,11 @@ export function schedule(ops) {
 }
 
 /**
- * Per span, how long it runs while the compute stream stands still before `end`. Where collectives run side by
- * side on streams of their own, a moment counts for the one that began first.
+ * When the compute stream stands still before `end`.
  * @param {Span[]} spans
  * @param {number} end
- * @returns {number[]}
  */
-export function exposed_seconds(spans, end) {
+export function gaps_of(spans, end) {
   /** @type {[number, number][]} */
   const gaps = [];
   let busy_until = 0;
@@ -108,6 +106,18 @@ export function exposed_seconds(spans, end) {
     }
   }
   if (end > busy_until) gaps.push([busy_until, end]);
+  return gaps;
+}
+
+/**
+ * Per span, how long it runs while the compute stream stands still before `end`. Where collectives run side by
+ * side on streams of their own, a moment counts for the one that began first.
+ * @param {Span[]} spans
+ * @param {number} end
+ * @returns {number[]}
+ */
+export function exposed_seconds(spans, end) {
+  const gaps = gaps_of(spans, end);
   /** @type {number[]} */
   const exposed = [];
   /** @type {number[]} */

@@ -22,14 +22,15 @@ const COUNTS = [
 ];
 
 /**
- * The sentence `key` in `language`, with `{name}` replaced by `values`.
+ * The sentence `key` in `language`, with `{name}` replaced by `values`; the key itself where the bundle has none.
  * @param {string} key
  * @param {string} language
  * @param {Record<string, string | number>} [values]
  */
 export function say(key, language, values = {}) {
-  let text = WORDS[key][language];
-  for (const [name, value] of Object.entries(values)) text = text.split(`{${name}}`).join(String(value));
+  let text = WORDS[key]?.[language] ?? key;
+  for (const [name, value] of Object.entries(values))
+    text = text.replaceAll(`{${name}}`, () => String(value));
   return text;
 }
 

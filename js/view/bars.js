@@ -5,7 +5,7 @@ import { at_rest, on_top } from "../model/memory.js";
 import { BUFFERS } from "../model/program.js";
 import { cluster_of, GPUS } from "../model/specs.js";
 import { amount, in_unit, say, scaled_size, size, trimmed } from "../model/words.js";
-import { html, pool, set, svg, write } from "./dom.js";
+import { clamp, html, make_legend, on, on_keys, pool, set, svg, write } from "./dom.js";
 import { gutter, NARROW, round } from "./scale.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
@@ -27,7 +27,7 @@ export function make_bars(view, id) {
   const title = html("h4");
   const note = html("span", { class: "note" });
   const zoom = html("button", { type: "button", class: "quiet" });
-  const legend = html("ul", { class: "legend" });
+  const legend = make_legend();
   const hatches = svg("defs");
   const band = svg("path", { class: "band" });
   const edge = svg("path", { class: "edge" });
@@ -53,7 +53,7 @@ export function make_bars(view, id) {
     ring,
   );
   const help = html("p", { class: "help", id: "bars-help" });
-  const element = html("section", {}, html("header", {}, title, note, zoom), legend, chart, help);
+  const element = html("section", {}, html("header", {}, title, note, zoom), legend.element, chart, help);
   const numbers = pool(figures, "text");
   const names = pool(labels, "text");
   /** @type {Segment[]} */
@@ -103,9 +103,8 @@ export function make_bars(view, id) {
     const left = gutter(width);
     const right = width - (width < NARROW ? 78 : 92);
     const capacity = cluster_of(setup).capacity;
-    const peaks = sides.map((side) => side.rows.map((row) => row.peak));
-    const wanted = Math.max(...peaks.flatMap((all) => (zoomed ? [all[setup.stage]] : all)));
-    if (!frame.dragging) scale = wanted;
+    const shown = sides.flatMap((side) => (zoomed ? side.rows[setup.stage] : side.rows));
+    if (!frame.dragging) scale = Math.max(...shown.map((row) => row.peak));
     const x = (/** @type {number} */ nbytes) => left + ((right - left) * nbytes) / scale;
     const tall = pitch();
     const height = TOP + tall * rows.length;
@@ -115,6 +114,8 @@ export function make_bars(view, id) {
     set(band, { d: `M-8 ${y}h${width + 16}v${tall}h${-width - 16}z` });
     set(edge, { d: `M-8 ${y}v${tall}` });
     segments = [];
+    /** @param {number} x @param {number} y @param {string} style @param {string} text */
+    const label = (x, y, style, text) => write(names.next({ x, y, class: style }), text);
     /** @type {Record<string, string>} */
     const drawn = {};
     for (const state in paths) drawn[state] = "";
@@ -142,30 +143,29 @@ export function make_bars(view, id) {
         }
       });
       const torn = x(row.peak) > right + 0.5; // it goes on past the edge
-      if (torn) write(names.next({ x: right + 3, y: middle + 4, class: "torn" }), "»");
+      if (torn) label(right + 3, middle + 4, "torn", "»");
       return torn ? right + 16 : Math.round(x(row.peak) + 8);
     };
     rows.forEach((row, stage) => {
       const middle = TOP + tall * stage + ROW / 2;
       const beside = draw(sides[0], 0, stage, middle, BAR);
       const chosen = stage === setup.stage ? "name chosen" : "name";
+      const over = (/** @type {typeof row} */ of) => (of.fits_peak ? "note" : "note over");
       const peak_of = (/** @type {typeof row} */ of) =>
         say("peak", language, { peak: amount(in_unit(of.peak, unit)) });
-      write(names.next({ x: 0, y: middle - 1, class: chosen }), say("stage_name", language, { stage }));
+      label(0, middle - 1, chosen, say("stage_name", language, { stage }));
       const under = sides.length > 1 ? system_name(setup, stage) : say(`stage_${stage}`, language);
-      if (width >= NARROW) write(names.next({ x: 0, y: middle + 13, class: "note" }), under);
-      write(names.next({ x: beside, y: middle - 1, class: chosen }), size(row.rest, unit));
-      const over = row.fits_peak ? "note" : "note over";
-      write(names.next({ x: beside, y: middle + 13, class: over }), peak_of(row));
+      if (width >= NARROW) label(0, middle + 13, "note", under);
+      label(beside, middle - 1, chosen, size(row.rest, unit));
+      label(beside, middle + 13, over(row), peak_of(row));
       if (sides.length < 2) return;
       const low = TOP + tall * stage + ROW + SECOND / 2 - 6;
       const other = sides[1].rows[stage];
       const at = draw(sides[1], 1, stage, low, THIN);
       const both = `${size(other.rest, unit)} \u00b7 ${peak_of(other)}`;
       const room = width - at > 7 * both.length;
-      write(names.next({ x: 0, y: low + 4, class: "note" }), system_name(sides[1].setup, stage));
-      const style = other.fits_peak ? "note" : "note over";
-      write(names.next({ x: at, y: low + 4, class: style }), room ? both : size(other.rest, unit));
+      label(0, low + 4, "note", system_name(sides[1].setup, stage));
+      label(at, low + 4, over(other), room ? both : size(other.rest, unit));
     });
     for (const state in drawn) set(path_of(state), { d: drawn[state] });
     numbers.done();
@@ -183,20 +183,20 @@ export function make_bars(view, id) {
     write(title, say("bars_title", language));
     write(note, say("bars_note", language));
     write(help, say("bars_help", language));
-    write(zoom, zoomed ? say("zoom_bars_off", language) : say("zoom_bars", language));
-    set(zoom, { "aria-pressed": zoomed ? "true" : "false" });
+    write(zoom, say(zoomed ? "zoom_bars_off" : "zoom_bars", language));
+    set(zoom, { "aria-pressed": String(zoomed) });
     write_legend();
     if (focused) focus(find(focused.stage, focused), false); // what it says has changed
   }
 
   /** The segment of a stage that shows what another one shows. @param {number} stage @param {Segment} like */
   function find(stage, like) {
-    const same = (/** @type {Segment} */ segment) =>
-      segment.side === like.side && segment.part.state === like.part.state && segment.peak === like.peak;
-    return segments.find((segment) => segment.stage === stage && same(segment));
+    const { side, part, peak } = like;
+    return segments.find(
+      (s) => s.stage === stage && s.side === side && s.part.state === part.state && s.peak === peak,
+    );
   }
 
-  let legend_of = "";
   function write_legend() {
     const { language } = frame.setup;
     /** @type {Set<string>} */
@@ -204,25 +204,21 @@ export function make_bars(view, id) {
     /** @type {Set<string>} */
     const hatched = new Set();
     for (const { part, peak } of segments) (peak ? hatched : solid).add(part.state);
-    const key = [language, ...solid, "/", ...hatched].join(" ");
-    if (legend_of === key) return;
-    legend_of = key;
-    const item = (/** @type {string} */ state, /** @type {boolean} */ peak) =>
-      html(
-        "li",
-        {},
-        html("i", {
-          class: peak ? "key hatched" : "key",
-          style: `--colour: ${peak ? `var(--${state})` : fill_of(state)}`,
-          "data-fill": peak ? `url(#${id}-${state})` : false,
-        }),
-        say(state, language),
-      );
     const above = BUFFERS.filter((state) => hatched.has(state));
-    legend.replaceChildren(
-      ...[...solid].map((state) => item(state, false)),
-      ...above.map((state) => item(state, true)),
-    );
+    legend.update([
+      ...[...solid].map((state) => ({
+        text: say(state, language),
+        key: { class: "key", style: `--colour: ${fill_of(state)}` },
+      })),
+      ...above.map((state) => ({
+        text: say(state, language),
+        key: {
+          class: "key hatched",
+          style: `--colour: var(--${state})`,
+          "data-fill": `url(#${id}-${state})`,
+        },
+      })),
+    ]);
   }
 
   function mark() {
@@ -258,24 +254,23 @@ export function make_bars(view, id) {
     return { stage, segment: near.at(-1) };
   }
 
-  chart.addEventListener("pointermove", (event) => {
+  on(chart, "pointermove", (event) => {
     const { stage, segment } = under(event);
     chart.style.cursor = stage >= 0 && stage < 4 ? "pointer" : "";
     focus(segment, false);
   });
-  chart.addEventListener("pointerleave", () => focus(undefined, false));
-  chart.addEventListener("blur", () => focus(undefined, false));
-  chart.addEventListener("click", (event) => {
+  on(chart, "pointerleave blur", () => focus(undefined, false));
+  on(chart, "click", (event) => {
     const { stage } = under(/** @type {PointerEvent} */ (event));
     if (stage >= 0 && stage < frame.rows.length) view.set({ stage });
   });
-  chart.addEventListener("keydown", (event) => {
+  on_keys(chart, (event) => {
     const { stage } = frame.setup;
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (/^[0-3]$/.test(event.key)) view.set({ stage: Number(event.key) });
     else if (step) {
-      const next = Math.max(0, Math.min(frame.rows.length - 1, stage + step));
+      const next = clamp(stage + step, 0, frame.rows.length - 1);
       const before = focused;
       focus(undefined, false);
       view.set({ stage: next });
@@ -283,13 +278,12 @@ export function make_bars(view, id) {
     } else if (along) {
       const mine = segments.filter((s) => s.stage === stage);
       const now = mine.findIndex((s) => focused && s === find(stage, focused));
-      focus(mine[Math.max(0, Math.min(mine.length - 1, now + along))], true);
+      focus(mine[clamp(now + along, 0, mine.length - 1)], true);
     } else if (event.key === "Escape") focus(undefined, false);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else return false;
+    return true;
   });
-  zoom.addEventListener("click", () => {
+  on(zoom, "click", () => {
     zoomed = !zoomed;
     view.render();
   });

@@ -1,8 +1,8 @@
 // The controls: a row for what is moved most, the rest behind "more".
 
-import { check, FIELDS, GPUS, LINKS, options, parse_count, RECIPES } from "../model/specs.js";
-import { count, exponential, field_name, plain, say } from "../model/words.js";
-import { html, set, write } from "./dom.js";
+import { check, FIELDS, GPUS, LINKS, options, parse_count, RECIPES, shown } from "../model/specs.js";
+import { count, exponential, field_name, say } from "../model/words.js";
+import { clamp, html, on, set, write } from "./dom.js";
 
 /** @typedef {import("../model/specs.js").Setup} Setup */
 /** @typedef {import("./explorer.js").View} View */
@@ -29,37 +29,10 @@ const SLIDERS = {
 };
 
 const ROW = /** @type {Name[]} */ (["N", "n", "prefetch", "stage", "system", "compare", "gpu", "unit"]);
-const MORE = /** @type {Name[]} */ ([
-  "recipe",
-  "layers",
-  "hidden",
-  "seq_len",
-  "micro_batch",
-  "accumulation",
-  "gpus_per_node",
-  "link",
-  "utilization",
-  "recompute",
-  "language",
-  "param_dtype",
-  "reduce_dtype",
-  "reshard_after_forward",
-  "shard_size",
-  "sync_every_micro_batch",
-  "grad_accum_dtype",
-  "stage3_prefetch_bucket_size",
-  "stage3_max_live_parameters",
-  "stage3_max_reuse_distance",
-  "stage3_param_persistence_threshold",
-  "reduce_bucket_size",
-  "overlap_comm",
-  "contiguous_gradients",
-  "use_multi_rank_bucket_allreduce",
-  "zero_hpz_partition_size",
-  "zero_quantized_weights",
-  "zero_quantized_gradients",
-  "offload",
-]);
+/** All others, but for two: a model comes with its shapes, and no picture shows the last bucket. */
+const MORE = /** @type {Name[]} */ (
+  Object.keys(FIELDS).filter((name) => ![...ROW, "shapes", "allgather_bucket_size"].includes(name))
+);
 
 /** Whether a system on show reads the field. @param {Setup} setup @param {Name} name */
 function reads({ system, compare }, name) {
@@ -73,10 +46,21 @@ const COUNTED = ["N", "layers"];
 /** A value as a text field shows it. @param {Name} name @param {any} value */
 function text_of(name, value) {
   if (value === null) return "";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (name !== "N") return plain(value);
+  if (name !== "N") return shown(value);
   const short = count(value);
   return parse_count(short) === value ? short : exponential(value, 15);
+}
+
+/** Does what may be refused, and says why it was. @param {Element} error @param {() => void} act */
+function tried(error, act) {
+  try {
+    act();
+    write(error, "");
+    return true;
+  } catch (problem) {
+    write(error, /** @type {Error} */ (problem).message);
+    return false;
+  }
 }
 
 /**
@@ -105,27 +89,23 @@ function text_field(view, name) {
   const apply = () => {
     if (!typing) return; // Enter, then the change event that follows it
     const { language } = view.setup();
-    try {
-      const text = input.value.trim();
-      view.set({ [name]: check(name, read_text(name, text, language), language) });
-    } catch (problem) {
-      write(error, /** @type {Error} */ (problem).message);
-      set(input, { "aria-invalid": "true" });
-      refused = view.setup()[name];
-      return;
+    const text = input.value.trim();
+    if (tried(error, () => view.set({ [name]: check(name, read_text(name, text, language), language) }))) {
+      return clear();
     }
-    clear();
+    set(input, { "aria-invalid": "true" });
+    refused = view.setup()[name];
   };
-  input.addEventListener("input", () => {
+  on(input, "input", () => {
     typing = true;
   });
-  input.addEventListener("change", apply);
-  input.addEventListener("keydown", (event) => {
+  on(input, "change", apply);
+  on(input, "keydown", (event) => {
     event.stopPropagation(); // notebooks and slides have keys of their own
     if (event.key === "Enter") apply();
     if (event.key === "Escape") clear();
   });
-  input.addEventListener("blur", () => {
+  on(input, "blur", () => {
     if (typing && refused === undefined) clear(); // typed and taken back
   });
   return {
@@ -166,24 +146,17 @@ function slider(view, name) {
     range,
     field.error,
   );
-  range.addEventListener("input", () => {
-    try {
-      view.set({ [name]: value(Number(range.value)) }, true);
-      write(field.error, "");
-    } catch (problem) {
-      write(field.error, /** @type {Error} */ (problem).message); // a size that must divide n does not
-    }
-  });
+  // refused where a size that must divide n does not
+  on(range, "input", () => tried(field.error, () => view.set({ [name]: value(Number(range.value)) }, true)));
   // a drag that ends where it began makes no change event
-  for (const end of ["change", "pointerup", "pointercancel", "blur"])
-    range.addEventListener(end, () => view.settle());
-  range.addEventListener("keydown", (event) => event.stopPropagation());
+  on(range, "change pointerup pointercancel blur", () => view.settle());
+  on(range, "keydown", (event) => event.stopPropagation());
   return {
     element,
     update(setup) {
       const text = field_name(name, setup.language);
       write(label, text);
-      const place = String(Math.max(0, Math.min(max, at(/** @type {number} */ (setup[name])))));
+      const place = String(clamp(at(/** @type {number} */ (setup[name])), 0, max));
       if (value(Number(range.value)) !== setup[name] && range.value !== place) range.value = place;
       set(range, { "aria-label": text, "aria-valuetext": text_of(name, setup[name]) });
       set(range, { disabled: setup.shapes !== null && COUNTED.includes(name) });
@@ -236,17 +209,12 @@ function choice(view, name) {
   let spoken = ""; // the language the options are in
   if (FIELDS[name].optional) select.append(html("option", { value: "" }));
   for (const key of choices_of(name)) select.append(html("option", { value: String(key) }));
-  select.addEventListener("change", () => {
+  on(select, "change", () => {
     const chosen = choices_of(name).find((key) => String(key) === select.value) ?? null;
-    try {
-      view.set({ [name]: chosen });
-      write(error, "");
-    } catch (problem) {
-      write(error, /** @type {Error} */ (problem).message); // fields that do not go together
-      select.value = text_of_choice(view.setup()[name]);
-    }
+    if (tried(error, () => view.set({ [name]: chosen }))) return;
+    select.value = text_of_choice(view.setup()[name]); // fields that do not go together
   });
-  select.addEventListener("keydown", (event) => event.stopPropagation());
+  on(select, "keydown", (event) => event.stopPropagation());
   return {
     element: html("div", { class: `control choice ${name}` }, html("label", {}, label, select), error),
     update(setup) {
@@ -265,7 +233,7 @@ function choice(view, name) {
 function checkbox(view, name) {
   const box = html("input", { type: "checkbox" });
   const label = html("span");
-  box.addEventListener("change", () => view.set({ [name]: box.checked }));
+  on(box, "change", () => view.set({ [name]: box.checked }));
   return {
     element: html("div", { class: "control" }, html("label", { class: "check" }, box, label)),
     update(setup) {
@@ -287,11 +255,11 @@ function radios(view, name, id) {
   const inputs = [];
   for (const key of options(name)) {
     const input = html("input", { type: "radio", name: `${id}-${name}`, value: String(key) });
-    input.addEventListener("change", () => view.set({ [name]: key }));
+    on(input, "change", () => view.set({ [name]: key }));
     inputs.push(input);
     choices.append(html("label", {}, input, html("span", {}, String(key))));
   }
-  group.addEventListener("keydown", (event) => {
+  on(group, "keydown", (event) => {
     event.stopPropagation();
     const named = inputs.find((input) => input.value === event.key);
     if (!named) return;
@@ -325,9 +293,9 @@ export function make_controls(view, id, menu) {
   const button = html("button", { type: "button", class: "more", "aria-expanded": "false" }, "⋯");
   const panel = html("div", { class: "panel" }, ...more.map((control) => control.element));
   panel.hidden = true;
-  button.addEventListener("click", () => {
+  on(button, "click", () => {
     panel.hidden = !panel.hidden;
-    set(button, { "aria-expanded": panel.hidden ? "false" : "true" });
+    set(button, { "aria-expanded": String(!panel.hidden) });
     view.render();
   });
   const element = html(
@@ -342,13 +310,13 @@ export function make_controls(view, id, menu) {
     panel,
   );
   /** @type {Setup | undefined} */
-  let shown; // what the controls show
+  let drawn; // what the controls show
   let unfolded = false;
   return {
     element,
     /** @param {import("./explorer.js").Frame} frame */
     update({ setup }) {
-      const before = shown;
+      const before = drawn;
       const anew = before?.language !== setup.language;
       const other = before?.system !== setup.system || before?.compare !== setup.compare;
       row.forEach((control, i) => {
@@ -363,7 +331,7 @@ export function make_controls(view, id, menu) {
         });
       }
       unfolded = !panel.hidden;
-      shown = setup;
+      drawn = setup;
       const text = say("more", setup.language);
       set(button, { "aria-label": text, title: text });
       if (anew) menu.update(setup);

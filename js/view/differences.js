@@ -3,7 +3,7 @@
 import { compared } from "../model/compare.js";
 import { count, duration, say, scaled_size } from "../model/words.js";
 import { system_name } from "./bars.js";
-import { html, write } from "./dom.js";
+import { fill, html, write } from "./dom.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
 /** @typedef {import("../model/compare.js").Difference} Difference */
@@ -32,25 +32,21 @@ export function make_differences() {
         sides.map((side) => side.rows),
       );
       const heads = ["", ...names, say("differs_why", language)];
-      const head = html("tr", {}, ...heads.map((text) => html("th", { scope: "col" }, text)));
-      const body = rows.map((row) =>
-        html(
-          "tr",
-          { class: row.part === row.when ? "sum" : false },
-          html("th", { scope: "row" }, part_name(row, language)),
-          html("td", {}, amount_of(row.quantity, row.first, setup)),
-          html("td", {}, amount_of(row.quantity, row.second, setup)),
-          html("td", { class: "why" }, row.why),
-        ),
-      );
-      table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
+      const cells = rows.map((row) => [
+        part_name(row, language),
+        amount_of(row.quantity, row.first, setup),
+        amount_of(row.quantity, row.second, setup),
+        row.why,
+      ]);
+      const classes = rows.map((row) => row.part === row.when && "sum");
+      fill(table, heads, cells, classes);
     },
   };
 }
 
 /** @param {Difference} row @param {string} language */
 function part_name({ part, when }, language) {
-  if (part === when || when === "step") return say(`differs_${part}`, language);
+  if (part === when || when === "step") return say(`table_${part}`, language);
   const state = say(part, language);
   return when === "peak" ? say("differs_on_top", language, { state }) : state;
 }

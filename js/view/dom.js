@@ -1,6 +1,6 @@
 // Small DOM helpers: make elements, and reuse them from one frame to the next.
 
-const SVG = "http://www.w3.org/2000/svg";
+export const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * An HTML element with attributes and children.
@@ -60,6 +60,70 @@ export function write(element, text) {
   if (node instanceof Text)
     node.data = text; // keeps the layout of what is around it
   else element.textContent = text;
+}
+
+/**
+ * Listens for some events, named with spaces between.
+ * @param {EventTarget} target
+ * @param {string} events
+ * @param {(event: any) => void} heard
+ */
+export function on(target, events, heard) {
+  for (const event of events.split(" ")) target.addEventListener(event, heard);
+}
+
+/**
+ * Listens for keys: those that `used` finds a use for, the page and its host do not get.
+ * @param {Element} element
+ * @param {(event: KeyboardEvent) => boolean} used
+ */
+export function on_keys(element, used) {
+  on(element, "keydown", (event) => {
+    if (!used(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
+/**
+ * Fills a table with its heads and rows; what comes first in a row heads it.
+ * @param {HTMLTableElement} table
+ * @param {string[]} heads
+ * @param {string[][]} rows
+ * @param {(string | false)[]} [classes] of the rows
+ */
+export function fill(table, heads, rows, classes = []) {
+  const head = html("tr", {}, ...heads.map((text) => html("th", { scope: "col" }, text)));
+  const body = rows.map(([name, ...cells], i) =>
+    html(
+      "tr",
+      { class: classes[i] ?? false },
+      html("th", { scope: "row" }, name),
+      ...cells.map((text) => html("td", {}, text)),
+    ),
+  );
+  table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
+}
+
+/** The keys of a chart's colours, in a list that is made anew when it changes. */
+export function make_legend() {
+  const element = html("ul", { class: "legend" });
+  let shown = "";
+  return {
+    element,
+    /** @param {{text: string, key: Record<string, string | boolean>, item?: Record<string, string>}[]} items */
+    update(items) {
+      const now = JSON.stringify(items);
+      if (now === shown) return;
+      shown = now;
+      element.replaceChildren(...items.map(({ text, key, item }) => html("li", item, html("i", key), text)));
+    },
+  };
+}
+
+/** A number no less than `low`, no more than `high`. @param {number} x @param {number} low @param {number} high */
+export function clamp(x, low, high) {
+  return Math.max(low, Math.min(high, x));
 }
 
 /**

@@ -8,7 +8,7 @@ import { make_bars } from "./bars.js";
 import { COLOURS, is_dark } from "./colours.js";
 import { make_controls } from "./controls.js";
 import { make_differences } from "./differences.js";
-import { html, set, write } from "./dom.js";
+import { html, on, set, write } from "./dom.js";
 import { make_lanes } from "./lanes.js";
 import { make_menu } from "./menu.js";
 import { NARROW } from "./scale.js";
@@ -131,7 +131,7 @@ export function mount(element, host) {
   parts.push(make_table(() => view.render()));
   if (host.story) parts.unshift(make_story(host.story));
   // letters and digits are commands to a notebook: what is typed here is not meant for it
-  root.addEventListener("keydown", (event) => {
+  on(root, "keydown", (event) => {
     if (/^.$/u.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
   });
   root.append(failure, ...parts.map((part) => part.element), status);
@@ -139,19 +139,15 @@ export function mount(element, host) {
   function draw() {
     if (asked) cancelAnimationFrame(asked);
     asked = 0;
-    try {
-      setup = make_setup(host.get());
-    } catch (problem) {
-      return write(failure, say("not_drawn", "en", { reason: /** @type {Error} */ (problem).message }));
-    }
-    write(failure, "");
     /** @type {Side[]} */
     let sides;
     try {
+      setup = make_setup(host.get());
       sides = systems_of(setup).map((system) => side_of(setup, system));
     } catch (problem) {
       return write(failure, say("not_drawn", "en", { reason: /** @type {Error} */ (problem).message }));
     }
+    write(failure, "");
     const [{ steps, rows }] = sides;
     const said = explain(setup, rows, steps[setup.stage]);
     headline = said.headline;
@@ -191,7 +187,7 @@ export function mount(element, host) {
     if (watched) themes.observe(watched, { attributes: true });
   }
   const scheme = matchMedia("(prefers-color-scheme: dark)");
-  scheme.addEventListener("change", theme);
+  on(scheme, "change", theme);
   const deaf = host.listen(ask);
   theme();
   fit(root.clientWidth - 2 * PADDING);

@@ -1,10 +1,12 @@
 // One training step as a score: compute above, network below it, memory under both, one time axis.
 
+import { MOVED, moved } from "../model/advice.js";
 import { BUFFERS } from "../model/program.js";
 import { cluster_of, LINKS, transformer_of } from "../model/specs.js";
+import { gaps_of } from "../model/timeline.js";
 import { count, duration, say, scaled_size } from "../model/words.js";
 import { system_name } from "./bars.js";
-import { html, pool, set, svg, write } from "./dom.js";
+import { clamp, html, make_legend, on, on_keys, pool, set, svg, write } from "./dom.js";
 import { gutter, last_before, NARROW, nice_above, round, ticks } from "./scale.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
@@ -19,7 +21,7 @@ const REPLICAS = { y: 86, height: 10 };
 const MEMORY = { y: 104, height: 44 };
 const HEIGHT = 176;
 const COMPUTE_OPS = ["forward", "recompute", "backward", "optimizer"];
-const NETWORK_OPS = ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce"];
+const NETWORK_OPS = Object.keys(MOVED);
 const FEW_LABELS = 120;
 
 /**
@@ -66,10 +68,10 @@ export function make_lanes(view, side, range) {
     cause,
     ring,
   );
-  const legend = html("ul", { class: "legend" });
+  const legend = make_legend();
   const buttons = html("span", { class: "buttons" }, ...zooms);
   const help = html("p", { class: "help", id: `lanes-help-${side}` });
-  const element = html("section", {}, html("header", {}, title, note, buttons), chart, help, legend);
+  const element = html("section", {}, html("header", {}, title, note, buttons), chart, help, legend.element);
   const tick_labels = pool(marks, "text");
   const phase_labels = pool(phases, "text");
   const brackets = pool(phases, "path");
@@ -124,8 +126,8 @@ export function make_lanes(view, side, range) {
     network = [];
     replicas = [];
     spans = step.spans;
-    for (let index = 0; index < spans.length; index += 1) {
-      const { stream } = spans[index].op;
+    for (const [index, { op }] of spans.entries()) {
+      const { stream } = op;
       (stream === "compute" ? compute : stream === "replicas" ? replicas : network).push(index);
     }
     if (focused !== undefined && (before?.stage !== setup.stage || focused >= spans.length))
@@ -189,19 +191,12 @@ export function make_lanes(view, side, range) {
   /** Shades every moment in which compute stands still. @param {number} end */
   function draw_exposed(end) {
     let d = "";
-    let busy_until = 0;
-    const bar = (/** @type {number} */ start, /** @type {number} */ stop) => {
+    for (const [start, stop] of gaps_of(spans, end)) {
       const x1 = Math.max(left(), x(start));
       const x2 = Math.min(right(), x(stop));
       if (x2 > x1)
         d += `M${x1.toFixed(2)} ${COMPUTE.y - 3}h${(x2 - x1).toFixed(2)}V${MEMORY.y - 5}H${x1.toFixed(2)}z`;
-    };
-    for (const index of compute) {
-      const { start, end: stop } = spans[index];
-      if (start > busy_until) bar(busy_until, start);
-      busy_until = stop;
     }
-    if (end > busy_until) bar(busy_until, end);
     set(exposed, { d });
   }
 
@@ -223,7 +218,7 @@ export function make_lanes(view, side, range) {
     /** @param {number} time */
     const place = (time) => {
       const at = low + (time - t0) * zoom;
-      return round(at < low ? low : Math.min(at, high));
+      return round(clamp(at, low, high));
     };
     let below = `M${low} ${floor}`;
     const above = ["", "", "", ""]; // by place in BUFFERS; gathered parameters are one outline
@@ -301,7 +296,7 @@ export function make_lanes(view, side, range) {
     const values = { layers: setup.layers, tokens: tokens < 1e5 ? String(tokens) : count(tokens) };
     const bandwidth = `${scaled_size(cluster.bandwidth, "GB")}/s`;
     const named = { ...values, bandwidth, link: LINKS[cluster.link].label };
-    write(note, setup.n === 1 ? say("time_note_alone", language, values) : say("time_note", language, named));
+    write(note, say(setup.n === 1 ? "time_note_alone" : "time_note", language, named));
     write(lane_names.next({ x: 0, y: COMPUTE.y + 20 }), say("lane_compute", language));
     write(lane_names.next({ x: 0, y: NETWORK.y + 20 }), say("lane_comm", language));
     write(lane_names.next({ x: 0, y: MEMORY.y + 32 }), say("lane_live", language));
@@ -322,26 +317,18 @@ export function make_lanes(view, side, range) {
     write_legend();
   }
 
-  let legend_of = "";
   function write_legend() {
+    const { language } = setup;
     /** @type {Set<string>} */
     const found = new Set();
     for (const { op } of spans) if (op.elements !== 1) found.add(op.op); // a norm is no reduction of gradients
     const ops = [...COMPUTE_OPS, ...NETWORK_OPS].filter((op) => found.has(op));
-    const { language } = setup;
-    const key = [language, ...ops].join(" ");
-    if (legend_of === key) return;
-    legend_of = key;
-    const item = (/** @type {string} */ name, /** @type {string} */ text) =>
-      html("li", {}, html("i", { class: "key", style: `--colour: var(--${name})` }), text);
-    const items = ops.map((op) => item(op, say(NETWORK_OPS.includes(op) ? `legend_${op}` : op, language)));
-    const waiting = html(
-      "li",
-      { class: "over" },
-      html("i", { class: "key waiting" }),
-      say("legend_exposed", language),
-    );
-    legend.replaceChildren(...items, waiting);
+    const items = ops.map((op) => ({
+      text: MOVED[op] ? moved(op, language) : say(op, language),
+      key: { class: "key", style: `--colour: var(--${op})` },
+    }));
+    const waiting = { text: say("legend_exposed", language), key: { class: "key waiting" } };
+    legend.update([...items, { ...waiting, item: { class: "over" } }]);
   }
 
   /** Outlines the span in focus and what it waits for. */
@@ -375,7 +362,7 @@ export function make_lanes(view, side, range) {
     if (index === undefined) return view.tooltip.hide();
     const span = spans[index];
     const { y, height } = lane_of(span.op.stream).place;
-    const centre = Math.max(left(), Math.min(right(), (x(span.start) + x(span.end)) / 2));
+    const centre = clamp((x(span.start) + x(span.end)) / 2, left(), right());
     const at = view.place(chart.getBoundingClientRect(), centre, y, y + height, frame.width);
     view.tooltip.show(tip(setup, step, index), at, aloud, span.op.stream !== "compute");
   }
@@ -396,13 +383,13 @@ export function make_lanes(view, side, range) {
 
   /** @param {number} factor @param {number} around share of the window that stays where it is */
   function zoom_by(factor, around) {
-    const wide = Math.max(1e-4, Math.min(1, shown() * factor));
+    const wide = clamp(shown() * factor, 1e-4, 1);
     pan_to(range.window[0] + (shown() - wide) * around, wide);
   }
 
   /** @param {number} start @param {number} wide */
   function pan_to(start, wide) {
-    const low = Math.max(0, Math.min(1 - wide, start));
+    const low = clamp(start, 0, 1 - wide);
     range.window = [low, wide === 1 ? 1 : low + wide];
     view.render();
   }
@@ -411,21 +398,21 @@ export function make_lanes(view, side, range) {
   function share(event) {
     const box = chart.getBoundingClientRect();
     const at = ((event.clientX - box.left) * frame.width) / box.width;
-    return Math.max(0, Math.min(1, (at - left()) / (right() - left())));
+    return clamp((at - left()) / (right() - left()), 0, 1);
   }
 
-  zooms[0].addEventListener("click", () => zoom_by(0.5, 0.5));
-  zooms[1].addEventListener("click", () => zoom_by(2, 0.5));
-  zooms[2].addEventListener("click", () => pan_to(0, 1));
+  on(zooms[0], "click", () => zoom_by(0.5, 0.5));
+  on(zooms[1], "click", () => zoom_by(2, 0.5));
+  on(zooms[2], "click", () => pan_to(0, 1));
 
   /** @type {{share: number, start: number, moved: boolean} | undefined} */
   let grabbed;
-  chart.addEventListener("pointerdown", (event) => {
+  on(chart, "pointerdown", (event) => {
     if (shown() === 1 || event.button !== 0) return;
     grabbed = { share: share(event), start: range.window[0], moved: false };
     chart.setPointerCapture(event.pointerId);
   });
-  chart.addEventListener("pointermove", (event) => {
+  on(chart, "pointermove", (event) => {
     if (!grabbed) return focus(under(event), false);
     const wide = shown();
     const moved = share(event) - grabbed.share;
@@ -434,14 +421,11 @@ export function make_lanes(view, side, range) {
     view.tooltip.hide();
     pan_to(grabbed.start - moved * wide, wide);
   });
-  const release = () => {
+  on(chart, "pointerup pointercancel", () => {
     grabbed = undefined;
-  };
-  chart.addEventListener("pointerup", release);
-  chart.addEventListener("pointercancel", release);
-  chart.addEventListener("pointerleave", () => focus(undefined, false));
-  chart.addEventListener("blur", () => focus(undefined, false));
-  chart.addEventListener("dblclick", (event) => zoom_by(0.5, share(/** @type {PointerEvent} */ (event))));
+  });
+  on(chart, "pointerleave blur", () => focus(undefined, false));
+  on(chart, "dblclick", (event) => zoom_by(0.5, share(/** @type {PointerEvent} */ (event))));
   chart.addEventListener(
     "wheel",
     (event) => {
@@ -454,7 +438,7 @@ export function make_lanes(view, side, range) {
     },
     { passive: false },
   );
-  chart.addEventListener("keydown", (event) => {
+  on_keys(chart, (event) => {
     const wide = shown();
     const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "+" || event.key === "=") zoom_by(0.5, 0.5);
@@ -464,16 +448,15 @@ export function make_lanes(view, side, range) {
     else if (along && event.shiftKey) pan_to(range.window[0] + 0.2 * wide * along, wide);
     else if (along) walk(along);
     else if (event.key === "ArrowUp" || event.key === "ArrowDown") change_lane(event.key === "ArrowUp");
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+    else return false;
+    return true;
   });
 
   /** @param {number} along */
   function walk(along) {
     const { lane } = lane_of(focused === undefined ? "compute" : spans[focused].op.stream);
     const now = focused === undefined ? (along > 0 ? -1 : lane.length) : lane.indexOf(focused);
-    go_to(lane[Math.max(0, Math.min(lane.length - 1, now + along))]);
+    go_to(lane[clamp(now + along, 0, lane.length - 1)]);
   }
 
   /** @param {boolean} up */

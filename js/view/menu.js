@@ -3,7 +3,7 @@
 import { memory_rows, tables, timeline_rows } from "../model/rows.js";
 import { FIELDS, shown } from "../model/specs.js";
 import { exponential, plain, say } from "../model/words.js";
-import { html, set, write } from "./dom.js";
+import { html, on, set, write } from "./dom.js";
 import { snapshot } from "./snapshot.js";
 
 /** @typedef {import("../model/specs.js").Setup} Setup */
@@ -40,16 +40,16 @@ export function csv_of(rows) {
   return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
 }
 
-/** Gives the user a file. @param {Blob} content @param {string} name */
-function download(content, name) {
-  const url = URL.createObjectURL(content);
+/** Gives the user a file. @param {BlobPart} content @param {string} type @param {string} name */
+function download(content, type, name) {
+  const url = URL.createObjectURL(new Blob([content], { type }));
   html("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
 /** @param {SVGSVGElement} picture */
 function svg_text(picture) {
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(picture)}\n`;
+  return `${new XMLSerializer().serializeToString(picture)}\n`; // UTF-8, as XML is where nothing else is said
 }
 
 /** The picture in twice its pixels. @param {SVGSVGElement} picture @returns {Promise<Blob | null>} */
@@ -91,28 +91,27 @@ export function make_menu(root, view, link) {
   const picture = () => snapshot(root, view.said());
   const base = () => `zerowidget-stage-${view.setup().stage}`;
   /** @param {Record<string, any>[]} rows @param {string} name */
-  const csv = (rows, name) =>
-    download(new Blob([csv_of(rows)], { type: "text/csv" }), `zerowidget-${name}.csv`);
+  const csv = (rows, name) => download(csv_of(rows), "text/csv", `zerowidget-${name}.csv`);
 
   /** @type {Record<string, () => unknown>} */
   const actions = {
-    save_svg: () => download(new Blob([svg_text(picture())], { type: "image/svg+xml" }), `${base()}.svg`),
+    save_svg: () => download(svg_text(picture()), "image/svg+xml", `${base()}.svg`),
     save_png: async () => {
       const content = await png_of(picture());
-      if (content) download(content, `${base()}.png`);
+      if (content) download(content, content.type, `${base()}.png`);
     },
     save_memory: () => csv(memory_rows(view.setup()), "memory"),
     save_timeline: () => csv(timeline_rows(view.setup()), "timeline"),
     save_json: () => {
       const content = JSON.stringify(tables(view.setup()), null, 1);
-      download(new Blob([content], { type: "application/json" }), "zerowidget.json");
+      download(content, "application/json", "zerowidget.json");
     },
     copy_call: () => copy(python_call(view.setup())),
   };
   if (link) actions.copy_link = () => copy(link());
   const items = Object.entries(actions).map(([name, act]) => {
     const item = html("button", { type: "button", role: "menuitem", "data-action": name });
-    item.addEventListener("click", () => {
+    on(item, "click", () => {
       if (!name.startsWith("copy")) open(false);
       act();
     });
@@ -123,19 +122,19 @@ export function make_menu(root, view, link) {
   /** @param {boolean} wanted */
   function open(wanted) {
     list.hidden = !wanted;
-    set(button, { "aria-expanded": wanted ? "true" : "false" });
+    set(button, { "aria-expanded": String(wanted) });
     write(told, "");
     write(text, "");
     if (wanted) items[0].focus();
     else if (list.contains(/** @type {ShadowRoot} */ (root.getRootNode()).activeElement)) button.focus();
   }
 
-  button.addEventListener("click", () => open(Boolean(list.hidden)));
-  list.addEventListener("focusout", (event) => {
+  on(button, "click", () => open(Boolean(list.hidden)));
+  on(list, "focusout", (event) => {
     if (event.relatedTarget !== button && !list.contains(/** @type {Node | null} */ (event.relatedTarget)))
       open(false);
   });
-  list.addEventListener("keydown", (event) => {
+  on(list, "keydown", (event) => {
     event.stopPropagation();
     const at = items.indexOf(/** @type {HTMLButtonElement} */ (event.target));
     if (event.key === "Escape") {

@@ -1,6 +1,7 @@
 // What is on screen as one SVG that stands alone: shapes with their styles written out, words as text.
 
-import { svg } from "./dom.js";
+import { html, SVG, set, svg } from "./dom.js";
+import { round } from "./scale.js";
 
 /** Properties that a shape or a text cannot do without once its style sheet is gone. */
 const SHAPE = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "visibility"];
@@ -19,50 +20,42 @@ export function snapshot(root, title) {
   const parts = [...root.children].filter((part) => part.matches(".headline, section, .verdict"));
   const top = parts[0].getBoundingClientRect().top;
   const bottom = (parts.at(-1) ?? parts[0]).getBoundingClientRect().bottom;
-  const x = (/** @type {number} */ at) => tenth((at - frame.left) * scale);
-  const y = (/** @type {number} */ at) => tenth((at - top) * scale + MARGIN);
+  const x = (/** @type {number} */ at) => round((at - frame.left) * scale);
+  const y = (/** @type {number} */ at) => round((at - top) * scale + MARGIN);
   const width = Math.ceil(frame.width * scale);
   const height = Math.ceil((bottom - top) * scale + 2 * MARGIN);
-  const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, svg("title", {}, title));
-  picture.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const size = { xmlns: SVG, width, height, viewBox: `0 0 ${width} ${height}` };
+  const picture = svg("svg", size, svg("title", {}, title));
   const ground = svg("rect", { width, height });
-  paint(ground, "fill", ground_of(root));
+  paint(ground, "fill", computed(root, "var(--ground)"));
   picture.append(ground);
   for (const part of parts) {
     for (const key of part.querySelectorAll("i.key")) picture.append(swatch(key, x, y, scale));
     for (const chart of part.querySelectorAll("svg")) {
       const box = chart.getBoundingClientRect();
       const copy = /** @type {SVGSVGElement} */ (frozen(chart));
-      const size = { x: x(box.left), y: y(box.top), width: box.width * scale, height: box.height * scale };
-      for (const [name, value] of Object.entries(size)) copy.setAttribute(name, String(tenth(value)));
-      copy.setAttribute("overflow", "visible");
+      const size = { width: round(box.width * scale), height: round(box.height * scale) };
+      set(copy, { x: x(box.left), y: y(box.top), ...size, overflow: "visible" });
       picture.append(copy);
     }
     for (const line of lines_of(part)) {
-      const text = svg("text", { x: x(line.left), y: y(line.bottom) }, line.text);
-      write_out(line.element, text, [...TEXT, "color"]);
-      // the base line, from a box that ends with the descenders
       const size = Number.parseFloat(getComputedStyle(line.element).fontSize);
-      text.setAttribute("y", String(tenth(Number(text.getAttribute("y")) - 0.22 * size)));
+      // the base line, from a box that ends with the descenders
+      const text = svg("text", { x: x(line.left), y: round(y(line.bottom) - 0.22 * size) }, line.text);
+      write_out(line.element, text, [...TEXT, "color"]);
       picture.append(text);
     }
   }
   return picture;
 }
 
-/** @param {number} value */
-function tenth(value) {
-  return Math.round(value * 10) / 10;
-}
-
-/** The colour that the picture stands on. @param {Element} root */
-function ground_of(root) {
-  const probe = document.createElement("i");
-  probe.style.color = "var(--ground)";
-  root.append(probe);
-  const colour = getComputedStyle(probe).color;
+/** What a colour is inside of an element. @param {Element} element @param {string} colour */
+function computed(element, colour) {
+  const probe = html("i", { style: `color: ${colour}` });
+  element.append(probe);
+  const { color } = getComputedStyle(probe);
   probe.remove();
-  return colour;
+  return color;
 }
 
 /**
@@ -125,15 +118,11 @@ function frozen(element) {
  */
 function swatch(key, x, y, scale) {
   const box = key.getBoundingClientRect();
-  const size = tenth(box.width * scale);
+  const size = round(box.width * scale);
   const style = getComputedStyle(key);
   const colour = style.getPropertyValue("--colour") || style.backgroundColor;
-  const probe = document.createElement("i");
-  probe.style.color = colour;
-  key.append(probe);
   const square = svg("rect", { x: x(box.left), y: y(box.top), width: size, height: size, rx: 2 });
-  paint(square, "fill", key.getAttribute("data-fill") ?? getComputedStyle(probe).color);
-  probe.remove();
+  paint(square, "fill", key.getAttribute("data-fill") ?? computed(key, colour));
   return square;
 }
 

@@ -1,7 +1,7 @@
 // A lecturer's story: a row of states to walk through, by buttons and by the keys of a presenter.
 
 import { say } from "../model/words.js";
-import { html, set, write } from "./dom.js";
+import { html, on, set, write } from "./dom.js";
 
 /**
  * @typedef {object} Story
@@ -16,7 +16,7 @@ export function make_story(story) {
   const next = html("button", { type: "button", "data-step": "1" }, "›");
   const place = html("span", { class: "note" });
   for (const button of [previous, next]) {
-    button.addEventListener("click", () => story.go(story.at() + Number(button.dataset.step)));
+    on(button, "click", () => story.go(story.at() + Number(button.dataset.step)));
   }
   return {
     element: html("nav", { class: "story" }, previous, place, next),

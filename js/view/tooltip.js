@@ -1,6 +1,6 @@
 // One tooltip for the whole picture; what it says is also said to screen readers.
 
-import { html, write } from "./dom.js";
+import { clamp, html, write } from "./dom.js";
 
 /** @param {HTMLElement} root @param {HTMLElement} status the live region */
 export function make_tooltip(root, status) {
@@ -23,7 +23,7 @@ export function make_tooltip(root, status) {
       box.hidden = false;
       const width = root.clientWidth;
       const { offsetWidth, offsetHeight } = box;
-      const left = Math.max(0, Math.min(at.x - offsetWidth / 2, width - offsetWidth));
+      const left = clamp(at.x - offsetWidth / 2, 0, width - offsetWidth);
       const above = at.top - offsetHeight - 8;
       const top = below || above < 0 ? at.bottom + 8 : above;
       box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;

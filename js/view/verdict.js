@@ -1,7 +1,7 @@
 // The answer in words, and the numbers as a table for those who do not see the picture.
 
 import { duration, say, size, trimmed } from "../model/words.js";
-import { html, write } from "./dom.js";
+import { fill, html, on, write } from "./dom.js";
 
 /** @typedef {import("./explorer.js").Frame} Frame */
 
@@ -43,7 +43,7 @@ export function make_table(render) {
   const summary = html("summary");
   const table = html("table");
   const details = html("details", {}, summary, html("div", { class: "scroll" }, table));
-  details.addEventListener("toggle", render);
+  on(details, "toggle", render);
   return {
     element: details,
     /** @param {Frame} frame */
@@ -51,24 +51,32 @@ export function make_table(render) {
       const { language, unit } = setup;
       write(summary, say("table", language));
       if (!details.open) return;
-      const heads = ["table_rest", "table_peak", "table_wire", "table_step", "table_exposed"];
-      const head = html("tr", {}, html("th", { scope: "col" }, say("stage", language)));
-      for (const key of heads) head.append(html("th", { scope: "col" }, say(key, language)));
-      head.append(html("th", { scope: "col" }, say("fits", language)));
-      const body = rows.map((row) => {
+      const heads = [
+        "stage",
+        "table_rest",
+        "table_peak",
+        "table_wire",
+        "table_step",
+        "table_exposed",
+        "fits",
+      ];
+      const cells = rows.map((row) => {
         const relative = row.relative === null ? "" : ` (${trimmed(row.relative, 2)}×)`;
-        const cells = [size(row.rest, unit), size(row.peak, unit), size(row.wire_bytes, unit) + relative];
-        cells.push(duration(row.step), duration(row.exposed));
-        cells.push(say(row.fits_peak ? "table_fits" : "table_fits_not", language));
-        const name = say("stage_name", language, { stage: row.stage });
-        return html(
-          "tr",
-          {},
-          html("th", { scope: "row" }, name),
-          ...cells.map((cell) => html("td", {}, cell)),
-        );
+        return [
+          say("stage_name", language, { stage: row.stage }),
+          size(row.rest, unit),
+          size(row.peak, unit),
+          size(row.wire_bytes, unit) + relative,
+          duration(row.step),
+          duration(row.exposed),
+          say(row.fits_peak ? "table_fits" : "table_fits_not", language),
+        ];
       });
-      table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
+      fill(
+        table,
+        heads.map((key) => say(key, language)),
+        cells,
+      );
     },
   };
 }

@@ -150,6 +150,11 @@ MOVED = {
 """What each collective moves, in the order in which a sentence names them."""
 
 
+def moved(op: str, language: str) -> str:
+    """A collective and what it moves."""
+    return say("moved", language, op=say(op, language), kind=say(MOVED[op], language))
+
+
 def movement(setup: Setup, row: dict[str, Any], step: Step | None = None) -> str:
     """What the stage of that summary row communicates in one step; ``step``: its schedule, if at hand."""
     if row["relative"] is None:
@@ -157,16 +162,15 @@ def movement(setup: Setup, row: dict[str, Any], step: Step | None = None) -> str
     parts = []
     spans = (step or step_of(setup, row["stage"])).spans
     collectives = collectives_of(setup, row["stage"], [span.op for span in spans])
-    for name, kind in MOVED.items():
+    for name in MOVED:
         times = 0.0
         for entry in collectives:
             if entry.op == name:
                 times = times + entry.elements / setup.N
         if trimmed(times, 2) != "0":  # single numbers, such as a norm, go without saying
             often = "" if trimmed(times, 2) == "1" else f"{trimmed(times, 2)} × "
-            words = {"op": say(name, setup.language), "kind": say(kind, setup.language)}
-            parts.append(say("moves_part", setup.language, times=often, **words))
-    moved = say(
+            parts.append(often + moved(name, setup.language))
+    said = say(
         "moves_stage",
         setup.language,
         elements=f"{trimmed(row['volume'] / setup.N, 2)}N = {count(row['volume'])}",
@@ -176,13 +180,15 @@ def movement(setup: Setup, row: dict[str, Any], step: Step | None = None) -> str
     )
     each = trimmed(row["messages"] / setup.layers, 2)
     values = {"messages": row["messages"], "each": each, "latency": duration(row["latency"])}
-    said = [moved, say("moves_messages", setup.language, **values)]
+    sentences = [said, say("moves_messages", setup.language, **values)]
     needed = break_even(row)
     one_ring = row["between_bytes"] in (0.0, row["wire_bytes"])
     if row["stage"] == 3 and needed is not None and one_ring:
         carried = scaled_size(cluster_of(setup).bandwidth, "GB")
-        said.append(say("moves_hidden", setup.language, needed=scaled_size(needed, "GB"), carried=carried))
-    return ("" if setup.language == "zh" else " ").join(said)
+        sentences.append(
+            say("moves_hidden", setup.language, needed=scaled_size(needed, "GB"), carried=carried)
+        )
+    return ("" if setup.language == "zh" else " ").join(sentences)
 
 
 def explain(

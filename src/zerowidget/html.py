@@ -36,7 +36,8 @@ LOADER = """(() => {
     for (let k = 0; k < 5; k += 1) word = word * 85 + value[text[i++]];
     for (let k = 24; k >= 0; k -= 8) packed[at++] = word >>> k;
   }
-  const unpacked = new Blob([packed.subarray(0, LENGTH)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const bytes = new Blob([packed.subarray(0, LENGTH)]);
+  const unpacked = bytes.stream().pipeThrough(new DecompressionStream("gzip"));
   new Response(unpacked).text().then((code) => {
     const script = document.createElement("script");
     script.textContent = code;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ def shaped_layout(setup: Setup, shapes: tuple[tuple[str, Shape], ...]) -> Layout
     return Layout(tuple(parameters), tuple(modules))
 
 
-def elements_in(parameters: list[Parameter], members: list[int]) -> float:
+def elements_in(parameters: Sequence[Parameter], members: list[int]) -> float:
     """The elements of some of the parameters."""
     elements = 0.0
     for member in members:
@@ -107,3 +108,32 @@ def plain_layout(setup: Setup) -> Layout:
             flops = transformer.forward_flops * twelfths / 12.0
             modules.append(Module(name, f"layer {layer}", (len(parameters) - 1,), flops))
     return Layout(tuple(parameters), tuple(modules))
+
+
+def first_uses(layout: Layout) -> list[int]:
+    """Per parameter, the first module of the forward pass that uses it: in the backward pass, the last."""
+    first = [-1] * len(layout.parameters)
+    for index, module in enumerate(layout.modules):
+        for parameter in module.parameters:
+            if first[parameter] < 0:
+                first[parameter] = index
+    return first
+
+
+def ready_order(layout: Layout) -> list[list[int]]:
+    """Per module, the gradients that its backward pass completes, in the order in which they are ready.
+
+    Recorded: a bias before the weight it belongs to, a norm's weight before its bias.
+    """
+    users = first_uses(layout)
+    order: list[list[int]] = []
+    for number, module in enumerate(layout.modules):
+        mine = [parameter for parameter in module.parameters if users[parameter] == number]
+        flat = [parameter for parameter in mine if layout.parameters[parameter].flat]
+        order.append(flat + [parameter for parameter in mine if not layout.parameters[parameter].flat])
+    return order
+
+
+def part_of(name: str) -> str:
+    """The last part of a module's name."""
+    return name.rpartition(".")[2]

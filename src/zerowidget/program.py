@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from .comms import seconds
+from .specs import Cluster
+
 Buffer = tuple[str, float]
 """What is held on top of rest for a while: its state, and bytes."""
 
@@ -61,6 +64,42 @@ class Op(NamedTuple):
     ranks: int = 0  # that take part in a collective
     leaves: bool = False  # whether its ring leaves a node
     module: str = ""  # the part of the group, where a system works on parts
+
+
+def collective_op(
+    op: str,
+    group: str,
+    phase: str,
+    waits: tuple[int, ...],
+    elements: float,
+    dtype: str,
+    nbytes: float,
+    cluster: Cluster,
+    module: str = "",
+    takes: tuple[Buffer, ...] = (),
+    gives: tuple[Buffer, ...] = (),
+    queues: tuple[Buffer, ...] = (),
+    stream: str = "comm",
+    length: float | None = None,
+) -> Op:
+    """A collective among the ranks of ``cluster``; ``length``: its seconds, if not those of the cluster."""
+    return Op(
+        op,
+        group,
+        phase,
+        stream,
+        seconds(op, nbytes, cluster) if length is None else length,
+        waits,
+        elements,
+        dtype,
+        nbytes,
+        takes,
+        gives,
+        queues,
+        cluster.n,
+        cluster.leaves,
+        module,
+    )
 
 
 def collected(ops: list[Op]) -> list[Collective]:

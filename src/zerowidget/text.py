@@ -92,7 +92,7 @@ def part_name(row: dict[str, Any], language: str) -> str:
     """What a row of the differences is about."""
     part, when = row["part"], row["when"]
     if part == when or when == "step":
-        return say(f"differs_{part}", language)
+        return say(f"table_{part}", language)
     state = say(part, language)
     return say("differs_on_top", language, state=state) if when == "peak" else state
 

@@ -75,12 +75,8 @@ def schedule(ops: list[Op]) -> list[Span]:
     return spans
 
 
-def exposed_seconds(spans: list[Span], end: float) -> list[float]:
-    """Per span, how long it runs while the compute stream stands still before ``end``.
-
-    Where collectives run side by side on streams of their own, a moment counts for the one that began first:
-    so all of them together are exposed for as long as compute waits for any.
-    """
+def gaps_of(spans: list[Span], end: float) -> list[tuple[float, float]]:
+    """When the compute stream stands still before ``end``."""
     gaps: list[tuple[float, float]] = []
     busy_until = 0.0
     for span in spans:
@@ -90,6 +86,16 @@ def exposed_seconds(spans: list[Span], end: float) -> list[float]:
             busy_until = span.end
     if end > busy_until:
         gaps.append((busy_until, end))
+    return gaps
+
+
+def exposed_seconds(spans: list[Span], end: float) -> list[float]:
+    """Per span, how long it runs while the compute stream stands still before ``end``.
+
+    Where collectives run side by side on streams of their own, a moment counts for the one that began first:
+    so all of them together are exposed for as long as compute waits for any.
+    """
+    gaps = gaps_of(spans, end)
     exposed = [0.0] * len(spans)
     network = [index for index, span in enumerate(spans) if span.op.stream != "compute"]
     network.sort(key=lambda index: spans[index].start)

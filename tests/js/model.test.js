@@ -42,6 +42,7 @@ import {
   size,
   trimmed,
 } from "../../js/model/words.js";
+import { ink } from "../../js/view/colours.js";
 
 const FORMATS = {
   amount,
@@ -268,4 +269,27 @@ test("frees come before allocations of the same moment, as in Python", () => {
       [2, 5],
     ],
   );
+});
+
+test("text on a colour has the ink with the higher contrast (WCAG)", () => {
+  const luminance = (colour) => {
+    const [r, g, b] = [1, 3, 5].map((at) => {
+      const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (one, other) => {
+    const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const { states, ops } = JSON.parse(
+    readFileSync(new URL("../../src/zerowidget/data/encoding.json", import.meta.url), "utf8"),
+  );
+  const colours = [...Object.values(states), ...Object.values(ops)].flatMap((pair) => Object.values(pair));
+  assert.ok(colours.length > 20);
+  for (const colour of colours) {
+    const other = ink(colour) === "#ffffff" ? "#16181c" : "#ffffff";
+    assert.ok(contrast(colour, ink(colour)) >= contrast(colour, other), colour);
+  }
 });

@@ -15,8 +15,12 @@ import * as paper from "./paper.js";
  * @property {(setup: Readonly<import("../specs.js").Setup>, stage: number) => import("../program.js").Op[]} program
  */
 
-/** @type {Record<string, System>} */
-export const SYSTEMS = { paper, deepspeed, fsdp2 };
+/** @type {Record<string, System>} Of each module these two: the whole of it would go into the bundle. */
+export const SYSTEMS = {
+  paper: { hold: paper.hold, program: paper.program },
+  deepspeed: { hold: deepspeed.hold, program: deepspeed.program },
+  fsdp2: { hold: fsdp2.hold, program: fsdp2.program },
+};
 
 /**
  * The module of the system that `setup` names.

@@ -3,7 +3,7 @@
 
 import { seconds } from "../comms.js";
 import { backward_seconds, forward_seconds, optimizer_seconds } from "../compute.js";
-import { make_held, make_op } from "../program.js";
+import { collective_op, make_held, make_op } from "../program.js";
 import { bytes_of, cluster_of, recipe_of, transformer_of } from "../specs.js";
 
 /** @typedef {import("../program.js").Buffer} Buffer */
@@ -104,12 +104,9 @@ export function program(setup, stage) {
  * @property {number} backward
  * @property {string} param_dtype
  * @property {number} param_bytes
- * @property {number} gather_seconds
  * @property {string} grad_dtype
  * @property {number} grad_bytes
- * @property {Record<string, number>} reduce_seconds by op
- * @property {number} ranks
- * @property {boolean} leaves
+ * @property {import("../specs.js").Cluster} cluster
  */
 
 /**
@@ -129,15 +126,9 @@ export function layer_of(setup) {
     backward: backward_seconds(transformer, cluster),
     param_dtype: recipe.param_dtype,
     param_bytes,
-    gather_seconds: seconds("all_gather", param_bytes, cluster),
     grad_dtype: recipe.grad_dtype,
     grad_bytes,
-    reduce_seconds: {
-      all_reduce: seconds("all_reduce", grad_bytes, cluster),
-      reduce_scatter: seconds("reduce_scatter", grad_bytes, cluster),
-    },
-    ranks: cluster.n,
-    leaves: cluster.leaves,
+    cluster,
   };
 }
 
@@ -150,21 +141,18 @@ export function layer_of(setup) {
  * @param {Buffer[]} [takes]
  */
 export function gather_op(layer, group, phase, waits, takes = NONE) {
-  return make_op(
+  const { elements, param_dtype, param_bytes, cluster } = layer;
+  return collective_op(
     "all_gather",
     group,
     phase,
-    "comm",
-    layer.gather_seconds,
     waits,
-    layer.elements,
-    layer.param_dtype,
-    layer.param_bytes,
+    elements,
+    param_dtype,
+    param_bytes,
+    cluster,
+    "",
     takes,
-    NONE,
-    NONE,
-    layer.ranks,
-    layer.leaves,
   );
 }
 
@@ -177,21 +165,20 @@ export function gather_op(layer, group, phase, waits, takes = NONE) {
  * @param {Buffer[]} gives
  */
 export function reduce_op(layer, op, group, backward, gives) {
-  return make_op(
+  const { elements, grad_dtype, grad_bytes, cluster } = layer;
+  const waits = [backward];
+  return collective_op(
     op,
     group,
     "backward",
-    "comm",
-    layer.reduce_seconds[op],
-    [backward],
-    layer.elements,
-    layer.grad_dtype,
-    layer.grad_bytes,
+    waits,
+    elements,
+    grad_dtype,
+    grad_bytes,
+    cluster,
+    "",
     NONE,
     gives,
-    NONE,
-    layer.ranks,
-    layer.leaves,
   );
 }
 
@@ -209,20 +196,18 @@ export function replicated(setup, stage) {
   /** @type {Buffer[]} Whole until it is reduced. */
   const bucket = stage === 2 && setup.n > 1 ? [["buckets", layer.grad_bytes]] : NONE;
   const groups = groups_of(setup.layers);
+  const reversed = groups.slice().reverse();
   /** @type {Record<string, number[]>} A layer's gradients are written anew once they are reduced. */
   const reduced = {};
   /** @type {Op[]} */
   const ops = [];
   for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
     const reduces = setup.n > 1 && (stage === 2 || micro_step === setup.accumulation);
-    for (let index = 0; index < setup.layers; index += 1) {
-      ops.push(make_op("forward", groups[index], "forward", "compute", forward));
-    }
-    for (let index = setup.layers - 1; index >= 0; index -= 1) {
-      const group = groups[index];
+    for (const group of groups) ops.push(make_op("forward", group, "forward", "compute", forward));
+    for (const group of reversed) {
       if (setup.recompute) ops.push(make_op("recompute", group, "backward", "compute", forward));
       const waits = reduced[group] ?? [];
-      ops.push(make_op("backward", group, "backward", "compute", backward, waits, 0, "", 0, bucket));
+      ops.push(make_op("backward", group, "backward", "compute", backward, waits, bucket));
       if (reduces) {
         reduced[group] = [ops.length];
         ops.push(reduce_op(layer, reduce, group, ops.length - 1, bucket));
@@ -232,9 +217,7 @@ export function replicated(setup, stage) {
   const optimizer = ops.length;
   ops.push(step_op(setup, stage >= 1 ? setup.N / setup.n : setup.N, [optimizer - 1]));
   if (stage >= 1 && setup.n > 1) {
-    for (let index = 0; index < setup.layers; index += 1) {
-      ops.push(gather_op(layer, groups[index], "step", [optimizer]));
-    }
+    for (const group of groups) ops.push(gather_op(layer, group, "step", [optimizer]));
   }
   return ops;
 }
@@ -255,14 +238,11 @@ export function gathering(setup) {
   /** @type {Buffer[]} */
   const bucket = alone ? NONE : [["buckets", layer.grad_bytes]];
   const groups = groups_of(setup.layers);
+  const reversed = groups.slice().reverse();
   const uses = [];
   for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
-    for (let index = 0; index < setup.layers; index += 1) {
-      uses.push({ phase: "forward", group: groups[index] });
-    }
-    for (let index = setup.layers - 1; index >= 0; index -= 1) {
-      uses.push({ phase: "backward", group: groups[index] });
-    }
+    for (const group of groups) uses.push({ phase: "forward", group });
+    for (const group of reversed) uses.push({ phase: "backward", group });
   }
   /** @type {Op[]} */
   const ops = [];
@@ -272,7 +252,7 @@ export function gathering(setup) {
   const computes = [];
   /** @type {Record<string, number[]>} */
   const reduced = {};
-  for (let use = 0; use < uses.length; use += 1) {
+  for (const [use, { phase, group }] of uses.entries()) {
     while (!alone && gathers.length < Math.min(use + 1 + setup.prefetch, uses.length)) {
       const ahead = uses[gathers.length];
       const before = gathers.length - setup.prefetch - 1; // the use that must be over, and its layer freed
@@ -280,16 +260,15 @@ export function gathering(setup) {
       gathers.push(ops.length);
       ops.push(gather_op(layer, ahead.group, ahead.phase, waits, gathered));
     }
-    const { phase, group } = uses[use];
     let waits = alone ? [] : [gathers[use]];
     if (phase === "forward") {
-      ops.push(make_op("forward", group, phase, "compute", forward, waits, 0, "", 0, NONE, gathered));
+      ops.push(make_op("forward", group, phase, "compute", forward, waits, NONE, gathered));
       computes.push(ops.length - 1);
       continue;
     }
     if (setup.recompute) ops.push(make_op("recompute", group, phase, "compute", forward, waits));
     if (reduced[group]) waits = [...waits, ...reduced[group]];
-    ops.push(make_op("backward", group, phase, "compute", backward, waits, 0, "", 0, bucket, gathered));
+    ops.push(make_op("backward", group, phase, "compute", backward, waits, bucket, gathered));
     computes.push(ops.length - 1);
     if (!alone) {
       reduced[group] = [ops.length];
@@ -315,10 +294,10 @@ export function step_op(setup, elements, waits) {
 const GROUPS = [];
 
 /**
- * The names of the layers: "layer 0" ..; the array is shared and may be longer.
+ * The names of the layers: "layer 0" ..
  * @param {number} layers
  */
 function groups_of(layers) {
   while (GROUPS.length < layers) GROUPS.push(`layer ${GROUPS.length}`);
-  return GROUPS;
+  return GROUPS.slice(0, layers);
 }

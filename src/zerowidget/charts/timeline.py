@@ -6,7 +6,7 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ..advice import costs_text
+from ..advice import MOVED, costs_text, moved
 from ..program import BUFFERS, Op
 from ..rows import summary
 from ..specs import LINKS, Setup, cluster_of, transformer_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from altair import LayerChart
 
 COMPUTE_OPS = ("forward", "recompute", "backward", "optimizer")
-NETWORK_OPS = ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce")
+NETWORK_OPS = tuple(MOVED)
 
 MANY = 6000
 """More spans than this are thinned out: they are far narrower than a pixel, and Vega would take minutes."""
@@ -75,7 +75,7 @@ def timeline_chart(setup: Setup, *, theme: str = "light", size: str = "screen") 
             middle = 10.5 * em + 1.25 * look.small * (index - (len(lines) - 1) / 2.0)
             canvas.write(0.5 * em, middle, line, look.small, look.soft)
     items = [
-        (say(f"legend_{op}" if op in NETWORK_OPS else op, language), look.colour(op), "solid")
+        (moved(op, language) if op in MOVED else say(op, language), look.colour(op), "solid")
         for op in (*COMPUTE_OPS, *NETWORK_OPS)
         if any(span.op.op == op and span.op.elements != 1.0 for span in step.spans)
     ]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from ..comms import seconds
 from ..compute import backward_seconds, forward_seconds, optimizer_seconds
-from ..program import Buffer, Collective, Held, Op
-from ..specs import Setup, cluster_of, recipe_of, transformer_of
+from ..program import Buffer, Collective, Held, Op, collective_op
+from ..specs import Cluster, Setup, cluster_of, recipe_of, transformer_of
 
 SHARDED_FROM = {"optimizer": 1, "gradients": 2, "parameters": 3}
 
@@ -76,12 +76,9 @@ class Layer:
     backward: float
     param_dtype: str
     param_bytes: float
-    gather_seconds: float
     grad_dtype: str
     grad_bytes: float
-    reduce_seconds: dict[str, float]  # by op
-    ranks: int
-    leaves: bool
+    cluster: Cluster
 
 
 def layer_of(setup: Setup) -> Layer:
@@ -95,12 +92,9 @@ def layer_of(setup: Setup) -> Layer:
         backward_seconds(transformer, cluster),
         recipe.param_dtype,
         param_bytes,
-        seconds("all_gather", param_bytes, cluster),
         recipe.grad_dtype,
         grad_bytes,
-        {op: seconds(op, grad_bytes, cluster) for op in ("all_reduce", "reduce_scatter")},
-        cluster.n,
-        cluster.leaves,
+        cluster,
     )
 
 
@@ -108,37 +102,17 @@ def gather_op(
     layer: Layer, group: str, phase: str, waits: tuple[int, ...], takes: tuple[Buffer, ...] = ()
 ) -> Op:
     """The all-gather of a layer's parameters."""
-    return Op(
-        "all_gather",
-        group,
-        phase,
-        "comm",
-        layer.gather_seconds,
-        waits,
-        layer.elements,
-        layer.param_dtype,
-        layer.param_bytes,
-        takes,
-        ranks=layer.ranks,
-        leaves=layer.leaves,
+    dtype, nbytes = layer.param_dtype, layer.param_bytes
+    return collective_op(
+        "all_gather", group, phase, waits, layer.elements, dtype, nbytes, layer.cluster, "", takes
     )
 
 
 def reduce_op(layer: Layer, op: str, group: str, backward: int, gives: tuple[Buffer, ...]) -> Op:
     """The reduction of a layer's gradients, once its backward pass is over."""
-    return Op(
-        op,
-        group,
-        "backward",
-        "comm",
-        layer.reduce_seconds[op],
-        (backward,),
-        layer.elements,
-        layer.grad_dtype,
-        layer.grad_bytes,
-        gives=gives,
-        ranks=layer.ranks,
-        leaves=layer.leaves,
+    waits, dtype, nbytes = (backward,), layer.grad_dtype, layer.grad_bytes
+    return collective_op(
+        op, group, "backward", waits, layer.elements, dtype, nbytes, layer.cluster, gives=gives
     )
 
 

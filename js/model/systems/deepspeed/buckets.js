@@ -2,7 +2,7 @@
 // Mirrors src/zerowidget/systems/deepspeed/buckets.py, where the sources are.
 
 import { cluster_of } from "../../specs.js";
-import { communicate, during, overlaps, padded, sizes_of } from "./parts.js";
+import { communicate, during, give, overlaps, padded, sizes_of, take } from "./parts.js";
 
 /** @typedef {import("../../layout.js").Layout} Layout */
 /** @typedef {import("../../program.js").Buffer} Buffer */
@@ -21,37 +21,6 @@ export const MOST_OWNERS = 1024;
  * @property {number} elements
  * @property {boolean} copied whether DeepSpeed flattens several tensors into one first
  */
-
-/**
- * Per parameter, the first module that uses it: its gradient is complete when that one's backward is.
- * @param {Layout} layout
- */
-export function first_users(layout) {
-  const users = layout.parameters.map(() => -1);
-  for (const [number, module] of layout.modules.entries()) {
-    for (const parameter of module.parameters) {
-      if (users[parameter] < 0) users[parameter] = number;
-    }
-  }
-  return users;
-}
-
-/**
- * Per module, the gradients that its backward pass completes, in the order in which they are ready: a bias before
- * the weight it belongs to, a norm's weight before its bias.
- * @param {Layout} layout
- */
-export function ready_order(layout) {
-  const users = first_users(layout);
-  /** @type {number[][]} */
-  const order = [];
-  for (const [number, module] of layout.modules.entries()) {
-    const mine = module.parameters.filter((parameter) => users[parameter] === number);
-    const flat = mine.filter((parameter) => layout.parameters[parameter].flat);
-    order.push(flat.concat(mine.filter((parameter) => !layout.parameters[parameter].flat)));
-  }
-  return order;
-}
 
 /**
  * The state of stages 1 and 2 while gradients come in.
@@ -171,19 +140,32 @@ export function pieces_of(reducer) {
   /** @type {Piece[]} */
   const pieces = [];
   for (const parts of lists) {
-    let sofar = 0;
-    let count = 0;
-    for (const elements of parts) {
-      sofar = sofar + elements;
-      count += 1;
-      if (sofar > most) {
-        pieces.push({ op, elements: sofar, copied: count > 1 });
-        sofar = 0;
-        count = 0;
-      }
-    }
-    if (count > 0) pieces.push({ op, elements: sofar, copied: count > 1 });
+    pieces.push(...pieces_past(most, parts, op));
   }
+  return pieces;
+}
+
+/**
+ * Reductions that go on until they have more than `most` elements.
+ * @param {number} most
+ * @param {number[]} parts elements of what is reduced
+ * @param {string} op
+ */
+export function pieces_past(most, parts, op) {
+  /** @type {Piece[]} */
+  const pieces = [];
+  let sofar = 0;
+  let count = 0;
+  for (const elements of parts) {
+    sofar = sofar + elements;
+    count += 1;
+    if (sofar > most) {
+      pieces.push({ op, elements: sofar, copied: count > 1 });
+      sofar = 0;
+      count = 0;
+    }
+  }
+  if (count > 0) pieces.push({ op, elements: sofar, copied: count > 1 });
   return pieces;
 }
 
@@ -199,9 +181,8 @@ export function reduce_bucket(draft, reducer) {
     const group = `bucket ${reducer.number}`;
     const { dtype, param } = reducer.sizes;
     for (const { op, elements, copied } of pieces_of(reducer)) {
-      const nbytes = param * elements;
-      communicate(draft, draft.compute, op, group, "backward", elements, dtype, nbytes, reducer.cluster, "");
-      draft.takes[draft.takes.length - 1].push(...reducer.first);
+      communicate(draft, draft.compute, op, group, "backward", elements, dtype, param, reducer.cluster, "");
+      take(draft, reducer.first);
       reducer.first = [];
       if (copied) during(draft, ["buckets", reducer.each * elements]);
     }
@@ -212,7 +193,7 @@ export function reduce_bucket(draft, reducer) {
     }
     reducer.previous = draft.comm;
   }
-  draft.gives[draft.gives.length - 1].push(...reducer.kept);
+  give(draft, reducer.kept);
   reducer.number += 1;
   reducer.bucket = [];
   reducer.elements = 0;

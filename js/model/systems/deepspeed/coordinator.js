@@ -5,6 +5,9 @@
 /** @typedef {import("./trace.js").Node} Node */
 /** @typedef {import("./trace.js").Visit} Visit */
 
+/** @type {any[]} */
+const NONE = [];
+
 /**
  * What bounds gathering; all in elements.
  * @typedef {object} Limits
@@ -44,6 +47,18 @@
  */
 
 /**
+ * @param {Visit} visit
+ * @param {Request[]} [requests]
+ * @param {number[]} [waits]
+ * @param {number[]} [frees]
+ * @param {number[]} [shards]
+ * @returns {Moment}
+ */
+function make_moment(visit, requests = NONE, waits = NONE, frees = NONE, shards = NONE) {
+  return { visit, requests, waits, frees, shards };
+}
+
+/**
  * The books of stage 3 through one micro-step.
  * @typedef {object} Coordinator
  * @property {number[]} elements per parameter
@@ -59,9 +74,6 @@
  * @property {number} step modules entered
  * @property {number} queued uses that have left the queue
  */
-
-/** @type {any[]} */
-const NONE = [];
 
 /**
  * What stage 3 gathers and frees at each visit of a micro-step, and at its end. `apart`: the parameters that have a
@@ -122,7 +134,7 @@ export function coordinate(layout, nodes, visits, limits, apart) {
       continue;
     }
     if (visit.kind === "compute") {
-      moments.push({ visit, requests: NONE, waits: NONE, frees: NONE, shards: NONE });
+      moments.push(make_moment(visit));
       continue;
     }
     if (visit.phase === "forward" || !node.keeps) books.inside[visit.node] = false;
@@ -144,8 +156,8 @@ export function coordinate(layout, nodes, visits, limits, apart) {
   }
   /** @type {number[]} */
   const rest = [];
-  for (let parameter = 0; parameter < elements.length; parameter += 1) {
-    if (books.here[parameter] && !persists[parameter]) rest.push(parameter);
+  for (const [parameter, here] of books.here.entries()) {
+    if (here && !persists[parameter]) rest.push(parameter);
   }
   const end = { node: 0, kind: "end", phase: "backward", op: "backward" };
   moments.push(release(books, end, rest, limits.apart));
@@ -210,7 +222,7 @@ export function enter(books, node, visit, limits, queue) {
   }
   if (ahead.length > 0) requests.push(ask(books, node, visit, "prefetch", ahead));
   books.step += 1;
-  return { visit, requests, waits, frees: NONE, shards: NONE };
+  return make_moment(visit, requests, waits);
 }
 
 /**
@@ -263,5 +275,5 @@ export function release(books, visit, free, apart) {
       cut.push(parameter);
     }
   }
-  return { visit, requests: NONE, waits: NONE, frees: free, shards: cut };
+  return make_moment(visit, NONE, NONE, free, cut);
 }

@@ -1,9 +1,7 @@
 // What the stages of DeepSpeed share: bytes per parameter, what a rank owns, and how a program is written.
 // Mirrors src/zerowidget/systems/deepspeed/parts.py, where the sources are.
 
-import { seconds } from "../../comms.js";
-import { optimizer_seconds } from "../../compute.js";
-import { make_op } from "../../program.js";
+import { collective_op, make_op } from "../../program.js";
 import { DTYPE_BYTES, recipe_of } from "../../specs.js";
 
 /** @typedef {import("../../layout.js").Layout} Layout */
@@ -83,7 +81,7 @@ export function accumulates_apart(setup, stage) {
  * @returns {boolean}
  */
 export function overlaps(setup, stage) {
-  return setup.overlap_comm === null ? stage === 3 : setup.overlap_comm;
+  return setup.overlap_comm ?? stage === 3;
 }
 
 /**
@@ -137,14 +135,9 @@ export function travelling(setup, layout) {
  * @param {Cluster} cluster
  */
 export function step_seconds(sizes, elements, cluster) {
-  /** @type {[string, string, number][]} */
-  const states = [
-    ["parameters", "parameters", sizes.param],
-    ["gradients", "gradients", 4],
-    ["master", "optimizer", sizes.master],
-  ];
-  for (const [state, each] of sizes.moments) states.push([state, "optimizer", each]);
-  return optimizer_seconds(elements, { states, param_dtype: sizes.dtype, grad_dtype: sizes.dtype }, cluster);
+  let states = sizes.master;
+  for (const [, each] of sizes.moments) states = states + each;
+  return ((2 * states + 4 + sizes.param) * elements) / cluster.memory_bandwidth;
 }
 
 /**
@@ -174,17 +167,12 @@ export function make_draft() {
  */
 export function compute(draft, op, group, phase, length, module) {
   draft.compute = draft.ops.length;
-  const { waits } = draft;
-  draft.ops.push(
-    make_op(op, group, phase, "compute", length, waits, 0, "", 0, NONE, NONE, NONE, 0, false, module),
-  );
-  draft.takes.push([]);
-  draft.gives.push([]);
+  write(draft, make_op(op, group, phase, "compute", length, draft.waits, NONE, NONE, module));
   draft.waits = [];
 }
 
 /**
- * Write a collective that waits for one op, or for none: -1.
+ * Write a collective that waits for one op, or for none: -1. `each`: bytes per element.
  * @param {Draft} draft
  * @param {number} after
  * @param {string} op
@@ -192,36 +180,43 @@ export function compute(draft, op, group, phase, length, module) {
  * @param {string} phase
  * @param {number} elements
  * @param {string} dtype
- * @param {number} nbytes
+ * @param {number} each
  * @param {Cluster} cluster
  * @param {string} module
  */
-export function communicate(draft, after, op, group, phase, elements, dtype, nbytes, cluster, module) {
+export function communicate(draft, after, op, group, phase, elements, dtype, each, cluster, module) {
   draft.comm = draft.ops.length;
-  const length = seconds(op, nbytes, cluster);
   const waits = after >= 0 ? [after] : [];
-  const { n, leaves } = cluster;
-  draft.ops.push(
-    make_op(
-      op,
-      group,
-      phase,
-      "comm",
-      length,
-      waits,
-      elements,
-      dtype,
-      nbytes,
-      NONE,
-      NONE,
-      NONE,
-      n,
-      leaves,
-      module,
-    ),
-  );
+  write(draft, collective_op(op, group, phase, waits, elements, dtype, each * elements, cluster, module));
+}
+
+/**
+ * Write an op; its buffers come later.
+ * @param {Draft} draft
+ * @param {Op} op
+ */
+export function write(draft, op) {
+  draft.ops.push(op);
   draft.takes.push([]);
   draft.gives.push([]);
+}
+
+/**
+ * The op written last allocates buffers when it starts.
+ * @param {Draft} draft
+ * @param {Buffer[]} buffers
+ */
+export function take(draft, buffers) {
+  draft.takes[draft.takes.length - 1].push(...buffers);
+}
+
+/**
+ * The op written last frees buffers when it ends.
+ * @param {Draft} draft
+ * @param {Buffer[]} buffers
+ */
+export function give(draft, buffers) {
+  draft.gives[draft.gives.length - 1].push(...buffers);
 }
 
 /**
@@ -230,8 +225,8 @@ export function communicate(draft, after, op, group, phase, elements, dtype, nby
  * @param {Buffer} buffer
  */
 export function during(draft, buffer) {
-  draft.takes[draft.takes.length - 1].push(buffer);
-  draft.gives[draft.gives.length - 1].push(buffer);
+  take(draft, [buffer]);
+  give(draft, [buffer]);
 }
 
 /**
@@ -239,9 +234,9 @@ export function during(draft, buffer) {
  * @param {Draft} draft
  */
 export function finished(draft) {
-  for (let index = 0; index < draft.ops.length; index += 1) {
-    draft.ops[index].takes = draft.takes[index];
-    draft.ops[index].gives = draft.gives[index];
+  for (const [index, op] of draft.ops.entries()) {
+    op.takes = draft.takes[index];
+    op.gives = draft.gives[index];
   }
   return draft.ops;
 }
@@ -270,8 +265,8 @@ export function step_copies(sizes, elements, several) {
 export function update(draft, scalars, length, copies, cluster) {
   if (cluster.n > 1) {
     for (const dtype of scalars) {
-      const nbytes = SCALAR_BYTES[dtype];
-      communicate(draft, draft.compute, "all_reduce", "", "step", 1, dtype, nbytes, cluster, "");
+      const each = SCALAR_BYTES[dtype];
+      communicate(draft, draft.compute, "all_reduce", "", "step", 1, dtype, each, cluster, "");
     }
     if (scalars.length > 0) draft.waits = [draft.comm];
   }

@@ -1,11 +1,11 @@
 // The forward and backward passes of DeepSpeed's stages 0-2, and when gradients go into buckets.
 // Mirrors src/zerowidget/systems/deepspeed/passes.py, where the sources are.
 
+import { part_of } from "../../layout.js";
 import { outside, overflows, put, reduce_bucket } from "./buckets.js";
-import { compute, during } from "./parts.js";
+import { compute, during, give, take } from "./parts.js";
 
 /** @typedef {import("../../layout.js").Layout} Layout */
-/** @typedef {import("../../layout.js").Module} Module */
 /** @typedef {import("../../program.js").Buffer} Buffer */
 /** @typedef {import("../../specs.js").Cluster} Cluster */
 /** @typedef {import("./buckets.js").Reducer} Reducer */
@@ -36,14 +36,6 @@ export function runs_of(layout) {
 }
 
 /**
- * The last part of a module's name.
- * @param {Module} module
- */
-export function part_of(module) {
-  return module.name.slice(module.name.lastIndexOf(".") + 1);
-}
-
-/**
  * Modules whose backward pass is not written yet.
  * @typedef {object} Pending
  * @property {number} length seconds
@@ -68,8 +60,8 @@ export function settle(draft, pending, run) {
   if (pending.names.length === 0) return pending;
   const name = pending.names.length === run.modules.length ? "" : pending.names.join(", ");
   compute(draft, "backward", run.group, "backward", pending.length, name);
-  draft.takes[draft.takes.length - 1].push(...pending.takes);
-  draft.gives[draft.gives.length - 1].push(...pending.gives);
+  take(draft, pending.takes);
+  give(draft, pending.gives);
   if (pending.passing > 0) during(draft, ["buckets", pending.passing]);
   return make_pending();
 }
@@ -115,16 +107,14 @@ export function pass_backward(draft, reducer, runs, ready, hooked, stored, opens
   const { layout, cluster } = reducer;
   let pending = make_pending();
   pending.takes.push(...opens);
-  for (let from = runs.length - 1; from >= 0; from -= 1) {
-    const run = runs[from];
+  for (const run of runs.slice().reverse()) {
     if (reducer.setup.recompute && run.group !== "root") {
       compute(draft, "recompute", run.group, "backward", forward_seconds_of(layout, run, cluster), "");
     }
-    for (let place = run.modules.length - 1; place >= 0; place -= 1) {
-      const number = run.modules[place];
+    for (const number of run.modules.slice().reverse()) {
       const module = layout.modules[number];
       pending.length = pending.length + (2 * module.forward_flops) / cluster.flops;
-      pending.names.push(part_of(module));
+      pending.names.push(part_of(module.name));
       let mine = 0;
       /** @type {number[]} */
       const left = [];

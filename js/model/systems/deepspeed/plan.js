@@ -1,9 +1,8 @@
 // What a step of DeepSpeed's stage 3 follows from, and what it asks for and reduces.
 // Mirrors src/zerowidget/systems/deepspeed/plan.py, where the sources are.
 
-import { layout_of } from "../../layout.js";
+import { first_uses, layout_of } from "../../layout.js";
 import { cluster_of } from "../../specs.js";
-import { first_users } from "./buckets.js";
 import { coordinate } from "./coordinator.js";
 import { overlaps, sizes_of, step_copies, step_seconds, travelling } from "./parts.js";
 import { nodes_of, visits_of } from "./trace.js";
@@ -91,7 +90,7 @@ export function plan_of(setup, leaves = false) {
     nodes,
     visits: visits_of(nodes, setup.recompute),
     limits,
-    users: first_users(layout),
+    users: first_uses(layout),
     forward: layout.modules.map((module) => module.forward_flops / cluster.flops),
     backward: layout.modules.map((module) => (2 * module.forward_flops) / cluster.flops),
     padded: travelling(setup, layout),

@@ -1,13 +1,14 @@
 // DeepSpeed's stages 0-2, step by step: whole parameters, and gradients reduced in buckets.
 // Mirrors src/zerowidget/systems/deepspeed/replicated.py, where the sources are.
 
-import { layout_of } from "../../layout.js";
-import { buffers_of, outside, overflows, put, ready_order, reduce_bucket, reducer_of } from "./buckets.js";
+import { layout_of, ready_order } from "../../layout.js";
+import { buffers_of, outside, overflows, pieces_past, put, reduce_bucket, reducer_of } from "./buckets.js";
 import {
   accumulates_apart,
   communicate,
   during,
   finished,
+  give,
   keeps_whole_gradients,
   make_draft,
   overlapped,
@@ -50,18 +51,17 @@ export function reduce_after(draft, reducer, ready) {
   }
   /** @type {Buffer[]} */
   const late = [];
-  for (let parameter = 0; parameter < owner.length; parameter += 1) {
+  for (const [parameter, number] of owner.entries()) {
     if (overflows(reducer, parameter)) reduce_bucket(draft, reducer);
     put(reducer, parameter);
-    const number = owner[parameter];
     if (last[number] !== parameter) continue;
     /** @type {Buffer} */
     const whole = ["whole_gradients", reducer.each * sums[number]];
     if (outside(reducer, parameter)) late.push(whole);
-    else draft.gives[draft.gives.length - 1].push(whole);
+    else give(draft, [whole]);
   }
   reduce_bucket(draft, reducer);
-  draft.gives[draft.gives.length - 1].push(...late);
+  give(draft, late);
 }
 
 /**
@@ -98,7 +98,7 @@ export function sharded(setup, stage) {
     pass_forward(draft, layout, runs, cluster);
     pass_backward(draft, reducer, runs, ready, hooked, stored, opens ? buffers : []);
     if (final && !early) reduce_after(draft, reducer, ready);
-    if (stage === 2 || final) draft.gives[draft.gives.length - 1].push(...anew, ...buffers);
+    if (stage === 2 || final) give(draft, [...anew, ...buffers]);
   }
   const scalars = setup.param_dtype === "float32" ? ["float32"] : ["uint8", "float32"];
   const owned = padded(setup) / setup.n;
@@ -119,9 +119,8 @@ export function sharded(setup, stage) {
  */
 export function gather_parameters(draft, setup, sizes, cluster) {
   if (cluster.n === 1) return;
-  const elements = padded(setup);
-  const nbytes = sizes.param * elements;
-  communicate(draft, draft.compute, "all_gather", "", "step", elements, sizes.dtype, nbytes, cluster, "");
+  const { dtype, param } = sizes;
+  communicate(draft, draft.compute, "all_gather", "", "step", padded(setup), dtype, param, cluster, "");
 }
 
 /**
@@ -134,6 +133,7 @@ export function replicated(setup, stage) {
   const layout = layout_of(setup);
   const reducer = reducer_of(setup, stage, layout);
   const { sizes, cluster } = reducer;
+  const { dtype, param } = sizes;
   const runs = runs_of(layout);
   const ready = ready_order(layout);
   const apart = keeps_whole_gradients(setup, stage);
@@ -149,9 +149,8 @@ export function replicated(setup, stage) {
       : plain_pieces(layout);
     for (const [number, { op, elements, copied }] of pieces.entries()) {
       const group = `bucket ${number}`;
-      const nbytes = sizes.param * elements;
-      communicate(draft, draft.compute, op, group, "backward", elements, sizes.dtype, nbytes, cluster, "");
-      if (copied) during(draft, ["buckets", nbytes]);
+      communicate(draft, draft.compute, op, group, "backward", elements, dtype, param, cluster, "");
+      if (copied) during(draft, ["buckets", param * elements]);
     }
     draft.waits = [draft.comm];
   }
@@ -168,19 +167,6 @@ export function replicated(setup, stage) {
  * @param {Layout} layout
  */
 export function plain_pieces(layout) {
-  /** @type {Piece[]} */
-  const pieces = [];
-  let sofar = 0;
-  let count = 0;
-  for (const parameter of layout.parameters) {
-    sofar = sofar + parameter.elements;
-    count += 1;
-    if (sofar > PLAIN_BUCKET) {
-      pieces.push({ op: "all_reduce", elements: sofar, copied: count > 1 });
-      sofar = 0;
-      count = 0;
-    }
-  }
-  if (count > 0) pieces.push({ op: "all_reduce", elements: sofar, copied: count > 1 });
-  return pieces;
+  const sizes = layout.parameters.map((parameter) => parameter.elements);
+  return pieces_past(PLAIN_BUCKET, sizes, "all_reduce");
 }

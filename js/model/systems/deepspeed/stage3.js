@@ -1,7 +1,8 @@
 // DeepSpeed's stage 3: parameters are gathered module by module, gradients reduce-scattered in buckets.
 // Mirrors src/zerowidget/systems/deepspeed/stage3.py, where the sources and what the times assume are.
 
-import { communicate, compute, during, finished, make_draft, update } from "./parts.js";
+import { elements_in, part_of } from "../../layout.js";
+import { communicate, compute, during, finished, give, make_draft, take, update } from "./parts.js";
 import { buckets_of, completes, moments_of, plan_of } from "./plan.js";
 
 /** @typedef {import("../../program.js").Buffer} Buffer */
@@ -85,7 +86,7 @@ export function program_of(plan) {
     if (draft.comm >= 0) draft.waits = [draft.comm];
   }
   update(draft, plan.scalars, plan.step, plan.copies, plan.cluster);
-  draft.gives[draft.gives.length - 1].push(...shards);
+  give(draft, shards);
   if (!alone) gather_persistent(draft, plan, labels);
   return finished(draft);
 }
@@ -115,8 +116,7 @@ export function write_gather(draft, plan, labels, phase, gather, gathered) {
   gathered.ops.push(draft.ops.length);
   const [dtype, each] = plan.gather;
   const cluster = gather.near ? plan.near : plan.cluster;
-  const nbytes = each * elements;
-  communicate(draft, draft.compute, "all_gather", group, phase, elements, dtype, nbytes, cluster, module);
+  communicate(draft, draft.compute, "all_gather", group, phase, elements, dtype, each, cluster, module);
 }
 
 /**
@@ -176,7 +176,7 @@ export function write_backward(draft, plan, node, buckets, numbers, bucket) {
     else kept.push(["buckets", plan.param * elements]);
   }
   compute(draft, "backward", node.group, "backward", seconds_of(plan.backward, node), label_of(node));
-  draft.takes[draft.takes.length - 1].push(...kept);
+  take(draft, kept);
   if (passing > 0) during(draft, ["buckets", passing]);
   for (const parameter of mine) {
     if (numbers[parameter] > bucket.number) flush(draft, plan, buckets, bucket);
@@ -204,21 +204,17 @@ export function fits(plan, elements) {
  */
 export function flush(draft, plan, buckets, bucket) {
   const members = buckets[bucket.number];
+  const whole = elements_in(plan.layout.parameters, members);
   let elements = 0;
-  let whole = 0;
-  for (const parameter of members) {
-    elements = elements + plan.padded[parameter];
-    whole = whole + plan.layout.parameters[parameter].elements;
-  }
+  for (const parameter of members) elements = elements + plan.padded[parameter];
   if (plan.cluster.n > 1) {
     const after = plan.overlap ? bucket.after : draft.compute;
     const group = `bucket ${bucket.number}`;
     const [dtype, each] = plan.reduce;
-    const nbytes = each * elements;
-    communicate(draft, after, "reduce_scatter", group, "backward", elements, dtype, nbytes, plan.cluster, "");
+    communicate(draft, after, "reduce_scatter", group, "backward", elements, dtype, each, plan.cluster, "");
     if (members.length > 1 || elements > whole) during(draft, ["buckets", plan.param * elements]);
   }
-  draft.gives[draft.gives.length - 1].push(...bucket.kept);
+  give(draft, bucket.kept);
   bucket.number += 1;
   bucket.kept = [];
 }
@@ -230,12 +226,11 @@ export function flush(draft, plan, buckets, bucket) {
  * @param {[string, string][]} labels
  */
 export function gather_persistent(draft, plan, labels) {
-  const { dtype, cluster } = plan;
+  const { dtype, param, cluster } = plan;
   for (const [parameter, elements] of plan.padded.entries()) {
     if (plan.layout.parameters[parameter].elements > plan.limits.persistence) continue;
     const [group, module] = labels[parameter];
-    const nbytes = plan.param * elements;
-    communicate(draft, draft.compute, "all_gather", group, "step", elements, dtype, nbytes, cluster, module);
+    communicate(draft, draft.compute, "all_gather", group, "step", elements, dtype, param, cluster, module);
   }
 }
 
@@ -246,8 +241,7 @@ export function gather_persistent(draft, plan, labels) {
 export function labels_of(plan) {
   /** @type {[string, string][]} */
   const labels = plan.layout.parameters.map(() => ["", ""]);
-  for (let number = plan.nodes.length - 1; number >= 0; number -= 1) {
-    const node = plan.nodes[number];
+  for (const node of plan.nodes.slice().reverse()) {
     for (const parameter of node.parameters) labels[parameter] = [node.group, label_of(node)];
   }
   return labels;
@@ -259,7 +253,7 @@ export function labels_of(plan) {
  */
 export function label_of(node) {
   if (node.group !== "root" && node.modules.length > 1) return "";
-  return node.name.slice(node.name.lastIndexOf(".") + 1);
+  return part_of(node.name);
 }
 
 /**

@@ -17,6 +17,15 @@ import { layer_name } from "../../specs.js";
  */
 
 /**
+ * @param {string} name
+ * @param {string} group
+ * @returns {Node}
+ */
+function make_node(name, group) {
+  return { name, group, parameters: [], modules: [], children: [], keeps: false };
+}
+
+/**
  * A module is entered, computes, or is left.
  * @typedef {object} Visit
  * @property {number} node
@@ -41,7 +50,7 @@ export function is_number(part) {
  */
 export function nodes_of(layout, leaves) {
   /** @type {Node[]} */
-  const nodes = [{ name: "", group: "root", parameters: [], modules: [], children: [], keeps: false }];
+  const nodes = [make_node("", "root")];
   const index = new Map([["", 0]]);
   for (const [number, module] of layout.modules.entries()) {
     const parts = module.name !== "" ? module.name.split(".") : [];
@@ -53,8 +62,7 @@ export function nodes_of(layout, leaves) {
       if (found === undefined) {
         found = nodes.length;
         index.set(name, found);
-        const { group } = module;
-        nodes.push({ name, group, parameters: [], modules: [], children: [], keeps: false });
+        nodes.push(make_node(name, module.group));
         nodes[above].children.push(found);
       }
       above = found;
@@ -140,8 +148,8 @@ export function walk_backward(nodes, number, recompute, layer, visits) {
     }
     visits.push({ node: number, kind: "compute", phase, op });
   }
-  for (let place = node.children.length - 1; place >= 0; place -= 1) {
-    pending = walk_backward(nodes, node.children[place], recompute, pending, visits);
+  for (const child of node.children.slice().reverse()) {
+    pending = walk_backward(nodes, child, recompute, pending, visits);
   }
   if (node.modules.length > 0 && node.children.length > 0) {
     visits.push({ node: number, kind: "compute", phase, op });

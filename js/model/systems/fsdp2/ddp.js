@@ -1,11 +1,10 @@
 // PyTorch's DistributedDataParallel (stage 0), and with it ZeroRedundancyOptimizer (stage 1), torch 2.13.
 // Mirrors src/zerowidget/systems/fsdp2/ddp.py, where the sources are.
 
-import { seconds } from "../../comms.js";
-import { layout_of } from "../../layout.js";
-import { make_held, make_op } from "../../program.js";
+import { elements_in, first_uses, layout_of, part_of, ready_order } from "../../layout.js";
+import { collective_op, make_held, make_op } from "../../program.js";
 import { cluster_of } from "../../specs.js";
-import { first_uses, parts_of, step_seconds, stored_of } from "./parts.js";
+import { parts_of, step_seconds, stored_of } from "./parts.js";
 
 /** @typedef {import("../../layout.js").Layout} Layout */
 /** @typedef {import("../../layout.js").Parameter} Parameter */
@@ -15,16 +14,6 @@ import { first_uses, parts_of, step_seconds, stored_of } from "./parts.js";
 /** @typedef {import("../../specs.js").Setup} Setup */
 /** @typedef {import("./parts.js").Part} Part */
 /** @typedef {import("./parts.js").Stored} Stored */
-
-/**
- * What DistributedDataParallel takes and a setup does not say, named as there.
- * @typedef {object} Options
- * @property {number | null} bucket_cap_mb MiB; null: 1 for the first bucket, 25 for the others
- * @property {boolean} gradient_as_bucket_view
- */
-
-/** @type {Options} */
-export const DEFAULT = { bucket_cap_mb: null, gradient_as_bucket_view: false };
 
 export const MIB = 1048576;
 /** @type {[number, number]} MiB of the first bucket, and of the others. */
@@ -39,50 +28,30 @@ export const DEFAULT_CAPS = [1, 25];
  */
 
 /**
- * The parameters in the order in which the backward pass completes their gradients: modules in reverse; in a
- * module the biases before the matrix that they are added to, and the scale of a norm before its bias. What is
- * shared is complete after its last use.
- * @param {Layout} layout
- */
-export function ready_order(layout) {
-  const first = first_uses(layout);
-  /** @type {number[]} */
-  const order = [];
-  for (let index = layout.modules.length - 1; index >= 0; index -= 1) {
-    const mine = layout.modules[index].parameters.filter((parameter) => first[parameter] === index);
-    order.push(...mine.filter((parameter) => layout.parameters[parameter].flat));
-    order.push(...mine.filter((parameter) => !layout.parameters[parameter].flat));
-  }
-  return order;
-}
-
-/**
- * The buckets of the steady state: one is full as soon as it reaches its cap.
+ * The buckets of the steady state: one is full as soon as it reaches its cap. `caps`: bucket_cap_mb.
  * @param {Layout} layout
  * @param {Part[]} parts
  * @param {number} each bytes
- * @param {Options} options
+ * @param {[number, number]} caps
  * @returns {Bucket[]}
  */
-export function buckets_of(layout, parts, each, options) {
+export function buckets_of(layout, parts, each, caps) {
   const part_of = layout.modules.map(() => 0);
-  for (let number = 0; number < parts.length; number += 1) {
-    for (const index of parts[number].modules) part_of[index] = number;
+  for (const [number, part] of parts.entries()) {
+    for (const index of part.modules) part_of[index] = number;
   }
   const first = first_uses(layout);
-  const given = options.bucket_cap_mb;
-  let [cap, later] = given === null ? DEFAULT_CAPS : [given, given];
+  let [cap, later] = caps;
   /** @type {Bucket[]} */
   const buckets = [];
   /** @type {number[]} */
   let members = [];
   let elements = 0;
-  const order = ready_order(layout);
-  for (let count = 1; count <= order.length; count += 1) {
-    const parameter = order[count - 1];
+  const order = ready_order(layout).reverse().flat();
+  for (const [place, parameter] of order.entries()) {
     members.push(parameter);
     elements = elements + layout.parameters[parameter].elements;
-    if (elements * each >= cap * MIB || count === order.length) {
+    if (elements * each >= cap * MIB || place + 1 === order.length) {
       buckets.push({ parameters: members, elements, part: part_of[first[parameter]] });
       members = [];
       elements = 0;
@@ -123,22 +92,20 @@ export function owned_by_rank(parameters, n) {
 export function heaviest(parameters, owned) {
   let most = 0;
   for (const members of owned) {
-    let elements = 0;
-    for (const index of members) elements = elements + parameters[index].elements;
-    most = Math.max(most, elements);
+    most = Math.max(most, elements_in(parameters, members));
   }
   return most;
 }
 
 /**
  * At rest, on the rank that holds most, in bytes: nothing is sharded but, at stage 1, the optimizer. The reducer
- * keeps buckets as large as all gradients beside them, unless gradients are views of these.
+ * keeps buckets as large as all gradients beside them, unless gradients are `views` of these: gradient_as_bucket_view.
  * @param {Readonly<Setup>} setup
  * @param {number} stage
- * @param {Options} [options]
+ * @param {boolean} [views]
  * @returns {Held[]}
  */
-export function hold(setup, stage, options = DEFAULT) {
+export function hold(setup, stage, views = false) {
   const stored = stored_of(setup);
   const whole = stored.each * setup.N;
   const held = ["parameters", "gradients"].map((state) => make_held(state, "gpu", whole, stored.each));
@@ -152,7 +119,7 @@ export function hold(setup, stage, options = DEFAULT) {
   for (const [state, each] of stored.states) {
     held.push(make_held(state, "gpu", each * mine, each, over, stage === 1));
   }
-  if (!options.gradient_as_bucket_view) held.push(make_held("buckets", "gpu", whole, stored.each));
+  if (!views) held.push(make_held("buckets", "gpu", whole, stored.each));
   return held;
 }
 
@@ -162,18 +129,18 @@ export function hold(setup, stage, options = DEFAULT) {
  * broadcasts the parameters that it has updated, one by one.
  * @param {Readonly<Setup>} setup
  * @param {number} stage
- * @param {Options} [options]
+ * @param {[number, number]} [caps]
  * @returns {Op[]}
  */
-export function program(setup, stage, options = DEFAULT) {
+export function program(setup, stage, caps = DEFAULT_CAPS) {
   const layout = layout_of(setup);
   const stored = stored_of(setup);
   const cluster = cluster_of(setup);
   const parts = parts_of(layout);
-  const buckets = buckets_of(layout, parts, stored.each, options);
+  const buckets = buckets_of(layout, parts, stored.each, caps);
   /** @type {number[][]} The buckets that a part completes. */
   const complete = parts.map(() => []);
-  for (let number = 0; number < buckets.length; number += 1) complete[buckets[number].part].push(number);
+  for (const [number, bucket] of buckets.entries()) complete[bucket.part].push(number);
   /** @type {Op[]} */
   const ops = [];
   /** @type {number[]} The last reduction of the micro-step before. */
@@ -215,23 +182,19 @@ export function program(setup, stage, options = DEFAULT) {
       const module = layout.modules[first[parameter]];
       const { elements } = layout.parameters[parameter];
       const nbytes = stored.each * elements;
+      const name = part_of(module.name);
+      const waits = [optimizer];
       ops.push(
-        make_op(
+        collective_op(
           "broadcast",
           module.group,
           "step",
-          "comm",
-          seconds("broadcast", nbytes, cluster),
-          [optimizer],
+          waits,
           elements,
           stored.dtype,
           nbytes,
-          undefined,
-          undefined,
-          undefined,
-          cluster.n,
-          cluster.leaves,
-          module.name.slice(module.name.lastIndexOf(".") + 1),
+          cluster,
+          name,
         ),
       );
     }
@@ -249,20 +212,6 @@ export function program(setup, stage, options = DEFAULT) {
  */
 export function reduce_op(elements, index, backward, stored, cluster) {
   const nbytes = stored.each * elements;
-  return make_op(
-    "all_reduce",
-    `bucket ${index}`,
-    "backward",
-    "comm",
-    seconds("all_reduce", nbytes, cluster),
-    [backward],
-    elements,
-    stored.dtype,
-    nbytes,
-    undefined,
-    undefined,
-    undefined,
-    cluster.n,
-    cluster.leaves,
-  );
+  const group = `bucket ${index}`;
+  return collective_op("all_reduce", group, "backward", [backward], elements, stored.dtype, nbytes, cluster);
 }

@@ -2,8 +2,9 @@
 // Mirrors src/zerowidget/systems/fsdp2/groups.py.
 
 import { seconds } from "../../comms.js";
+import { first_uses } from "../../layout.js";
 import { cluster_of, DTYPE_BYTES } from "../../specs.js";
-import { first_uses, last_uses, parts_of, step_seconds } from "./parts.js";
+import { last_uses, step_seconds } from "./parts.js";
 
 /** @typedef {import("../../layout.js").Layout} Layout */
 /** @typedef {import("../../layout.js").Parameter} Parameter */
@@ -14,8 +15,6 @@ import { first_uses, last_uses, parts_of, step_seconds } from "./parts.js";
 /**
  * What the calls of torch.distributed.fsdp take and a setup does not say, named as there.
  * @typedef {object} Options
- * @property {string[][]} fully_shard modules outside of the layers, each a group of its own
- * @property {[string, boolean][]} reshard_after_forward a group, and its own value
  * @property {number} forward_prefetch layers in set_modules_to_forward_prefetch; 0: not called
  * @property {number} backward_prefetch layers in set_modules_to_backward_prefetch; 0: not called
  * @property {boolean} reshard_after_backward false: set_reshard_after_backward(False) but in the last micro-step
@@ -24,8 +23,6 @@ import { first_uses, last_uses, parts_of, step_seconds } from "./parts.js";
 
 /** @type {Options} */
 export const DEFAULT = {
-  fully_shard: [],
-  reshard_after_forward: [],
   forward_prefetch: 0,
   backward_prefetch: 0,
   reshard_after_backward: true,
@@ -51,10 +48,10 @@ export const DEFAULT = {
  * @returns {Mesh}
  */
 export function mesh_of(setup) {
-  const shards = setup.shard_size === null ? setup.n : Math.min(setup.n, setup.shard_size);
+  const shards = Math.min(setup.n, setup.shard_size ?? setup.n);
   const kept = setup.reshard_after_forward;
   const regather = typeof kept === "number" ? Math.min(shards, kept) : shards;
-  const reduce_dtype = setup.reduce_dtype === null ? setup.param_dtype : setup.reduce_dtype;
+  const reduce_dtype = setup.reduce_dtype ?? setup.param_dtype;
   return {
     shard: cluster_of(setup, shards),
     regather: cluster_of(setup, regather),
@@ -118,15 +115,14 @@ export function reshards(value, root) {
 }
 
 /**
- * The groups, and their uses in the order of the forward pass: a group for every layer, one for every entry of
- * `options.fully_shard`, and the root for the rest.
+ * The groups, and their uses in the order of the forward pass: a group for every layer, and the root for the rest.
  * @param {Readonly<Setup>} setup
  * @param {number} stage
  * @param {Layout} layout
- * @param {Options} options
+ * @param {Part[]} parts
  * @returns {[Group[], Use[]]}
  */
-export function groups_of(setup, stage, layout, options) {
+export function groups_of(setup, stage, layout, parts) {
   const ranks = mesh_of(setup).shard.n;
   const first = first_uses(layout);
   const last = last_uses(layout);
@@ -137,7 +133,7 @@ export function groups_of(setup, stage, layout, options) {
   /** @type {Map<string, number>} Of the groups, by name. */
   const numbers = new Map();
   let layers = 0;
-  for (const part of divided(parts_of(layout), layout, options)) {
+  for (const part of parts) {
     let elements = 0;
     let gradients = 0;
     for (const index of part.modules) {
@@ -150,9 +146,7 @@ export function groups_of(setup, stage, layout, options) {
     if (number === undefined) {
       number = groups.length;
       numbers.set(part.group, number);
-      /** @type {boolean | number | null} */
-      let value = stage === 2 ? false : setup.reshard_after_forward;
-      for (const [group, own] of options.reshard_after_forward) if (group === part.group) value = own;
+      const value = stage === 2 ? false : setup.reshard_after_forward;
       groups.push({ name: part.group, elements: 0, reshards: reshards(value, part.group === "root") });
     }
     groups[number].elements = groups[number].elements + elements;
@@ -161,37 +155,6 @@ export function groups_of(setup, stage, layout, options) {
     uses.push({ group: number, layer, early: layers === 0, gradients, flops: part.flops });
   }
   return [groups, uses];
-}
-
-/**
- * The parts, those outside of the layers divided where modules have groups of their own.
- * @param {Part[]} parts
- * @param {Layout} layout
- * @param {Options} options
- * @returns {Part[]}
- */
-export function divided(parts, layout, options) {
-  /** @type {Part[]} */
-  const result = [];
-  for (const part of parts) {
-    if (part.layer || options.fully_shard.length === 0) {
-      result.push(part);
-      continue;
-    }
-    for (const index of part.modules) {
-      const module = layout.modules[index];
-      let group = "root";
-      for (const names of options.fully_shard) if (names.includes(module.name)) group = names.join(", ");
-      const sofar = result[result.length - 1];
-      if (sofar !== undefined && sofar.group === group) {
-        const flops = sofar.flops + module.forward_flops;
-        result[result.length - 1] = { group, layer: false, modules: [...sofar.modules, index], flops };
-      } else {
-        result.push({ group, layer: false, modules: [index], flops: module.forward_flops });
-      }
-    }
-  }
-  return result;
 }
 
 /**

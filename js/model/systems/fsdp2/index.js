@@ -5,7 +5,7 @@ import { layout_of } from "../../layout.js";
 import { make_held } from "../../program.js";
 import * as ddp from "./ddp.js";
 import { costs_of, DEFAULT, groups_of, mesh_of } from "./groups.js";
-import { stored_of } from "./parts.js";
+import { parts_of, stored_of } from "./parts.js";
 import { Rank } from "./rank.js";
 
 /** @typedef {import("../../program.js").Buffer} Buffer */
@@ -33,7 +33,8 @@ export function hold(setup, stage) {
   let elements = setup.N;
   if (setup.shapes !== null) {
     elements = 0;
-    for (const group of groups_of(setup, stage, layout_of(setup), DEFAULT)[0]) {
+    const layout = layout_of(setup);
+    for (const group of groups_of(setup, stage, layout, parts_of(layout))[0]) {
       elements = elements + group.elements;
     }
   }
@@ -65,7 +66,8 @@ export function program(setup, stage) {
  * @param {Options} options
  */
 export function sharded(setup, stage, options) {
-  const [groups, uses] = groups_of(setup, stage, layout_of(setup), options);
+  const layout = layout_of(setup);
+  const [groups, uses] = groups_of(setup, stage, layout, parts_of(layout));
   const mesh = mesh_of(setup);
   return training_step(setup, options, mesh, groups, uses, costs_of(setup, mesh, groups, uses));
 }
@@ -83,8 +85,7 @@ export function sharded(setup, stage, options) {
  */
 export function training_step(setup, options, mesh, groups, uses, costs) {
   const rank = new Rank(mesh, groups, costs, options.separate_reduce_scatter_group);
-  let root = -1;
-  for (let index = 0; index < groups.length; index += 1) root = groups[index].name === "root" ? index : root;
+  const root = groups.findIndex((group) => group.name === "root");
   for (let micro_step = 1; micro_step <= setup.accumulation; micro_step += 1) {
     rank.gate = [...rank.last, ...rank.waiting];
     forward_pass(rank, options, root, uses);
@@ -109,8 +110,7 @@ export function forward_pass(rank, options, root, uses) {
     rank.unshard(root, "forward");
     latest = rank.wait(root, "forward") ? root : -1;
   }
-  for (let index = 0; index < uses.length; index += 1) {
-    const { group, layer } = uses[index];
+  for (const [index, { group, layer }] of uses.entries()) {
     if (group !== root) {
       rank.unshard(group, "forward");
       if (rank.wait(group, "forward")) {

@@ -70,8 +70,7 @@ export function parts_of(layout) {
   const after = [];
   /** @type {Map<string, number[]>} */
   const layers = new Map();
-  for (let index = 0; index < layout.modules.length; index += 1) {
-    const { group } = layout.modules[index];
+  for (const [index, { group }] of layout.modules.entries()) {
     if (group !== "root") {
       const mine = layers.get(group);
       if (mine === undefined) layers.set(group, [index]);
@@ -95,27 +94,13 @@ export function parts_of(layout) {
 }
 
 /**
- * Per parameter, the first module of the forward pass that uses it: in the backward pass, the last.
- * @param {Layout} layout
- */
-export function first_uses(layout) {
-  const first = layout.parameters.map(() => -1);
-  for (let index = 0; index < layout.modules.length; index += 1) {
-    for (const parameter of layout.modules[index].parameters) {
-      if (first[parameter] < 0) first[parameter] = index;
-    }
-  }
-  return first;
-}
-
-/**
  * Per parameter, the last module of the forward pass that uses it: in the backward pass, the first.
  * @param {Layout} layout
  */
 export function last_uses(layout) {
   const last = layout.parameters.map(() => -1);
-  for (let index = 0; index < layout.modules.length; index += 1) {
-    for (const parameter of layout.modules[index].parameters) last[parameter] = index;
+  for (const [index, module] of layout.modules.entries()) {
+    for (const parameter of module.parameters) last[parameter] = index;
   }
   return last;
 }

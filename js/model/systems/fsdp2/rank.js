@@ -1,7 +1,7 @@
 // What one rank of `fully_shard` issues to its streams, and what each op waits for; torch 2.13.
 // Mirrors src/zerowidget/systems/fsdp2/rank.py.
 
-import { make_op } from "../../program.js";
+import { collective_op, make_op } from "../../program.js";
 
 /** @typedef {import("../../program.js").Buffer} Buffer */
 /** @typedef {import("../../program.js").Op} Op */
@@ -97,7 +97,7 @@ export class Rank {
    */
   compute(op, name, phase, seconds, takes = NONE) {
     const all = joined(this.taking, takes);
-    this.ops.push(make_op(op, name, phase, "compute", seconds, this.waiting, 0, "", 0, all));
+    this.ops.push(make_op(op, name, phase, "compute", seconds, this.waiting, all));
     this.last = [this.ops.length - 1];
     this.waiting = NONE;
     this.taking = NONE;
@@ -268,23 +268,22 @@ export class Rank {
     }
     const { name } = this.groups[group];
     const nbytes = each * elements;
-    const { n, leaves } = ring;
     this.ops.push(
-      make_op(
+      collective_op(
         op,
         name,
         phase,
-        stream,
-        seconds,
         waits,
         elements,
         dtype,
         nbytes,
+        ring,
+        "",
         NONE,
         gives,
         queues,
-        n,
-        leaves,
+        stream,
+        seconds,
       ),
     );
   }

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...layout import Layout
 from ...program import Buffer
 from ...specs import Cluster, Setup, cluster_of
-from .parts import Draft, Sizes, communicate, during, overlaps, padded, sizes_of
+from .parts import Draft, Sizes, communicate, during, give, overlaps, padded, sizes_of, take
 
 MOST_OWNERS = 1024
 """Past so many ranks the shares of neighbours are reduced as one, to keep the program readable."""
@@ -24,30 +24,6 @@ class Piece(NamedTuple):
     op: str
     elements: float
     copied: bool  # whether DeepSpeed flattens several tensors into one first
-
-
-def first_users(layout: Layout) -> list[int]:
-    """Per parameter, the first module that uses it: its gradient is complete when that one's backward is."""
-    users = [-1] * len(layout.parameters)
-    for number, module in enumerate(layout.modules):
-        for parameter in module.parameters:
-            if users[parameter] < 0:
-                users[parameter] = number
-    return users
-
-
-def ready_order(layout: Layout) -> list[list[int]]:
-    """Per module, the gradients that its backward pass completes, in the order in which they are ready.
-
-    Recorded: a bias before the weight it belongs to, a norm's weight before its bias.
-    """
-    users = first_users(layout)
-    order: list[list[int]] = []
-    for number, module in enumerate(layout.modules):
-        mine = [parameter for parameter in module.parameters if users[parameter] == number]
-        flat = [parameter for parameter in mine if layout.parameters[parameter].flat]
-        order.append(flat + [parameter for parameter in mine if not layout.parameters[parameter].flat])
-    return order
 
 
 @dataclass
@@ -128,14 +104,21 @@ def pieces_of(reducer: Reducer) -> list[Piece]:
     op = "all_reduce" if setup.use_multi_rank_bucket_allreduce else "reduce"
     pieces: list[Piece] = []
     for parts in lists:
-        sofar, count = 0.0, 0
-        for elements in parts:
-            sofar, count = sofar + elements, count + 1
-            if sofar > most:
-                pieces.append(Piece(op, sofar, count > 1))
-                sofar, count = 0.0, 0
-        if count > 0:
+        pieces += pieces_past(most, parts, op)
+    return pieces
+
+
+def pieces_past(most: float, parts: list[float], op: str) -> list[Piece]:
+    """Reductions that go on until they have more than ``most``; ``parts``: elements of what they reduce."""
+    pieces: list[Piece] = []
+    sofar, count = 0.0, 0
+    for elements in parts:
+        sofar, count = sofar + elements, count + 1
+        if sofar > most:
             pieces.append(Piece(op, sofar, count > 1))
+            sofar, count = 0.0, 0
+    if count > 0:
+        pieces.append(Piece(op, sofar, count > 1))
     return pieces
 
 
@@ -148,13 +131,12 @@ def reduce_bucket(draft: Draft, reducer: Reducer) -> None:
     if not reducer.bucket:
         return
     if reducer.cluster.n > 1:
-        group, dtype = f"bucket {reducer.number}", reducer.sizes.dtype
+        group, dtype, param = f"bucket {reducer.number}", reducer.sizes.dtype, reducer.sizes.param
         for op, elements, copied in pieces_of(reducer):
-            nbytes = reducer.sizes.param * elements
             communicate(
-                draft, draft.compute, op, group, "backward", elements, dtype, nbytes, reducer.cluster, ""
+                draft, draft.compute, op, group, "backward", elements, dtype, param, reducer.cluster, ""
             )
-            draft.takes[-1] += reducer.first
+            take(draft, reducer.first)
             reducer.first = []
             if copied:
                 during(draft, ("buckets", reducer.each * elements))
@@ -163,7 +145,7 @@ def reduce_bucket(draft: Draft, reducer: Reducer) -> None:
         elif reducer.previous >= 0:
             draft.waits = [reducer.previous]
         reducer.previous = draft.comm
-    draft.gives[-1] += reducer.kept
+    give(draft, reducer.kept)
     reducer.number += 1
     reducer.bucket = []
     reducer.elements = 0.0

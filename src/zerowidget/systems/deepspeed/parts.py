@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...comms import seconds
-from ...compute import optimizer_seconds
 from ...layout import Layout
-from ...program import Buffer, Op
-from ...specs import DTYPE_BYTES, Cluster, Recipe, Setup, recipe_of
+from ...program import Buffer, Op, collective_op
+from ...specs import DTYPE_BYTES, Cluster, Setup, recipe_of
 
 SCALAR_BYTES = {"uint8": 1.0, "float32": 4.0, "float64": 8.0}
 
@@ -111,10 +109,10 @@ def travelling(setup: Setup, layout: Layout) -> list[float]:
 
 def step_seconds(sizes: Sizes, elements: float, cluster: Cluster) -> float:
     """Seconds of an optimizer step over ``elements`` parameters, with gradients in float32."""
-    states = [("parameters", "parameters", sizes.param), ("gradients", "gradients", 4.0)]
-    states.append(("master", "optimizer", sizes.master))
-    states += [(state, "optimizer", each) for state, each in sizes.moments]
-    return optimizer_seconds(elements, Recipe(tuple(states), sizes.dtype, sizes.dtype), cluster)
+    states = sizes.master
+    for _, each in sizes.moments:
+        states = states + each
+    return (2.0 * states + 4.0 + sizes.param) * elements / cluster.memory_bandwidth
 
 
 @dataclass
@@ -132,9 +130,7 @@ class Draft:
 def compute(draft: Draft, op: str, group: str, phase: str, length: float, module: str) -> None:
     """Write an op of the compute stream; it waits for what was said to wait for."""
     draft.compute = len(draft.ops)
-    draft.ops.append(Op(op, group, phase, "compute", length, tuple(draft.waits), module=module))
-    draft.takes.append([])
-    draft.gives.append([])
+    write(draft, Op(op, group, phase, "compute", length, tuple(draft.waits), module=module))
     draft.waits = []
 
 
@@ -146,38 +142,37 @@ def communicate(
     phase: str,
     elements: float,
     dtype: str,
-    nbytes: float,
+    each: float,
     cluster: Cluster,
     module: str,
 ) -> None:
-    """Write a collective that waits for one op, or for none: -1."""
+    """Write a collective that waits for one op, or for none: -1. ``each``: bytes per element."""
     draft.comm = len(draft.ops)
-    length = seconds(op, nbytes, cluster)
     waits = (after,) if after >= 0 else ()
-    draft.ops.append(
-        Op(
-            op,
-            group,
-            phase,
-            "comm",
-            length,
-            waits,
-            elements,
-            dtype,
-            nbytes,
-            ranks=cluster.n,
-            leaves=cluster.leaves,
-            module=module,
-        )
-    )
+    write(draft, collective_op(op, group, phase, waits, elements, dtype, each * elements, cluster, module))
+
+
+def write(draft: Draft, op: Op) -> None:
+    """Write an op; its buffers come later."""
+    draft.ops.append(op)
     draft.takes.append([])
     draft.gives.append([])
 
 
+def take(draft: Draft, buffers: list[Buffer]) -> None:
+    """The op written last allocates buffers when it starts."""
+    draft.takes[-1] += buffers
+
+
+def give(draft: Draft, buffers: list[Buffer]) -> None:
+    """The op written last frees buffers when it ends."""
+    draft.gives[-1] += buffers
+
+
 def during(draft: Draft, buffer: Buffer) -> None:
     """Hold a buffer while the op written last runs."""
-    draft.takes[-1].append(buffer)
-    draft.gives[-1].append(buffer)
+    take(draft, [buffer])
+    give(draft, [buffer])
 
 
 def finished(draft: Draft) -> list[Op]:
@@ -205,8 +200,8 @@ def update(draft: Draft, scalars: tuple[str, ...], length: float, copies: float,
     """
     if cluster.n > 1:
         for dtype in scalars:
-            nbytes = SCALAR_BYTES[dtype]
-            communicate(draft, draft.compute, "all_reduce", "", "step", 1.0, dtype, nbytes, cluster, "")
+            each = SCALAR_BYTES[dtype]
+            communicate(draft, draft.compute, "all_reduce", "", "step", 1.0, dtype, each, cluster, "")
         if scalars:
             draft.waits = [draft.comm]
     compute(draft, "optimizer", "", "step", length, "")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...layout import Layout, Module
+from ...layout import Layout, part_of
 from ...program import Buffer
 from ...specs import Cluster
 from .buckets import Reducer, outside, overflows, put, reduce_bucket
-from .parts import Draft, compute, during
+from .parts import Draft, compute, during, give, take
 
 
 class Run(NamedTuple):
@@ -33,11 +33,6 @@ def runs_of(layout: Layout) -> list[Run]:
     return runs
 
 
-def part_of(module: Module) -> str:
-    """The last part of a module's name."""
-    return module.name.rpartition(".")[2]
-
-
 @dataclass
 class Pending:
     """Modules whose backward pass is not written yet."""
@@ -55,8 +50,8 @@ def settle(draft: Draft, pending: Pending, run: Run) -> Pending:
         return pending
     name = "" if len(pending.names) == len(run.modules) else ", ".join(pending.names)
     compute(draft, "backward", run.group, "backward", pending.length, name)
-    draft.takes[-1] += pending.takes
-    draft.gives[-1] += pending.gives
+    take(draft, pending.takes)
+    give(draft, pending.gives)
     if pending.passing > 0.0:
         during(draft, ("buckets", pending.passing))
     return Pending()
@@ -101,7 +96,7 @@ def pass_backward(
             number = run.modules[place]
             module = layout.modules[number]
             pending.length = pending.length + 2.0 * module.forward_flops / cluster.flops
-            pending.names.append(part_of(module))
+            pending.names.append(part_of(module.name))
             mine, left = 0.0, []
             for parameter in ready[number]:
                 elements = layout.parameters[parameter].elements

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...layout import Layout, layout_of
+from ...layout import Layout, first_uses, layout_of
 from ...specs import Cluster, Setup, cluster_of
-from .buckets import first_users
 from .coordinator import Limits, Moment, Request, coordinate
 from .parts import overlaps, sizes_of, step_copies, step_seconds, travelling
 from .trace import Node, Visit, nodes_of, visits_of
@@ -79,7 +78,7 @@ def plan_of(setup: Setup, leaves: bool = False) -> Plan:
         nodes,
         visits_of(nodes, setup.recompute),
         limits,
-        first_users(layout),
+        first_uses(layout),
         forward,
         backward,
         travelling(setup, layout),

@@ -5,7 +5,7 @@ From deepspeed 0.19.8: runtime/engine.py, runtime/zero/stage_1_and_2.py, runtime
 
 from __future__ import annotations
 
-from ...layout import Layout, layout_of
+from ...layout import Layout, layout_of, ready_order
 from ...program import Buffer, Op
 from ...specs import Cluster, Setup
 from .buckets import (
@@ -14,8 +14,8 @@ from .buckets import (
     buffers_of,
     outside,
     overflows,
+    pieces_past,
     put,
-    ready_order,
     reduce_bucket,
     reducer_of,
 )
@@ -26,6 +26,7 @@ from .parts import (
     communicate,
     during,
     finished,
+    give,
     keeps_whole_gradients,
     overlapped,
     padded,
@@ -64,9 +65,9 @@ def reduce_after(draft: Draft, reducer: Reducer, ready: list[list[int]]) -> None
         if outside(reducer, parameter):
             late.append(whole)
         else:
-            draft.gives[-1].append(whole)
+            give(draft, [whole])
     reduce_bucket(draft, reducer)
-    draft.gives[-1] += late
+    give(draft, late)
 
 
 def sharded(setup: Setup, stage: int) -> list[Op]:
@@ -103,7 +104,7 @@ def sharded(setup: Setup, stage: int) -> list[Op]:
         if final and not early:
             reduce_after(draft, reducer, ready)
         if stage == 2 or final:
-            draft.gives[-1] += anew + buffers
+            give(draft, anew + buffers)
     scalars = ("float32",) if setup.param_dtype == "float32" else ("uint8", "float32")
     owned = padded(setup) / setup.n
     apart = accumulates_apart(setup, stage) or setup.offload != "none"
@@ -117,11 +118,8 @@ def sharded(setup: Setup, stage: int) -> list[Op]:
 def gather_parameters(draft: Draft, setup: Setup, sizes: Sizes, cluster: Cluster) -> None:
     """Write the all-gather of all updated parameters."""
     if cluster.n > 1:
-        elements = padded(setup)
-        nbytes = sizes.param * elements
-        communicate(
-            draft, draft.compute, "all_gather", "", "step", elements, sizes.dtype, nbytes, cluster, ""
-        )
+        dtype, param = sizes.dtype, sizes.param
+        communicate(draft, draft.compute, "all_gather", "", "step", padded(setup), dtype, param, cluster, "")
 
 
 def replicated(setup: Setup, stage: int) -> list[Op]:
@@ -141,12 +139,10 @@ def replicated(setup: Setup, stage: int) -> list[Op]:
     if cluster.n > 1:
         pieces = [Piece("all_reduce", padded(setup), True)] if apart else plain_pieces(layout)
         for number, (op, elements, copied) in enumerate(pieces):
-            group, nbytes = f"bucket {number}", sizes.param * elements
-            communicate(
-                draft, draft.compute, op, group, "backward", elements, sizes.dtype, nbytes, cluster, ""
-            )
+            group, dtype, param = f"bucket {number}", sizes.dtype, sizes.param
+            communicate(draft, draft.compute, op, group, "backward", elements, dtype, param, cluster, "")
             if copied:
-                during(draft, ("buckets", nbytes))
+                during(draft, ("buckets", param * elements))
         draft.waits = [draft.comm]
     single = setup.param_dtype == "float32"
     owned = padded(setup) / setup.n if apart else setup.N
@@ -159,13 +155,5 @@ def replicated(setup: Setup, stage: int) -> list[Op]:
 
 def plain_pieces(layout: Layout) -> list[Piece]:
     """The reductions of stage 0: a new one begins when what is there is more than 5e8 elements."""
-    pieces: list[Piece] = []
-    sofar, count = 0.0, 0
-    for parameter in layout.parameters:
-        sofar, count = sofar + parameter.elements, count + 1
-        if sofar > PLAIN_BUCKET:
-            pieces.append(Piece("all_reduce", sofar, count > 1))
-            sofar, count = 0.0, 0
-    if count > 0:
-        pieces.append(Piece("all_reduce", sofar, count > 1))
-    return pieces
+    sizes = [parameter.elements for parameter in layout.parameters]
+    return pieces_past(PLAIN_BUCKET, sizes, "all_reduce")

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...layout import elements_in, part_of
 from ...program import Buffer, Op
 from ...specs import Setup
 from .coordinator import Gather, Moment
-from .parts import Draft, communicate, compute, during, finished, update
+from .parts import Draft, communicate, compute, during, finished, give, take, update
 from .plan import Plan, buckets_of, completes, moments_of, plan_of
 from .trace import Node
 
@@ -86,7 +87,7 @@ def program_of(plan: Plan) -> list[Op]:
         if draft.comm >= 0:
             draft.waits = [draft.comm]
     update(draft, plan.scalars, plan.step, plan.copies, plan.cluster)
-    draft.gives[-1] += shards
+    give(draft, shards)
     if not alone:
         gather_persistent(draft, plan, labels)
     return finished(draft)
@@ -111,8 +112,7 @@ def write_gather(
     gathered.ops.append(len(draft.ops))
     dtype, each = plan.gather
     cluster = plan.near if gather.near else plan.cluster
-    nbytes = each * elements
-    communicate(draft, draft.compute, "all_gather", group, phase, elements, dtype, nbytes, cluster, module)
+    communicate(draft, draft.compute, "all_gather", group, phase, elements, dtype, each, cluster, module)
 
 
 def free(
@@ -161,7 +161,7 @@ def write_backward(
         else:
             kept.append(("buckets", plan.param * elements))
     compute(draft, "backward", node.group, "backward", seconds_of(plan.backward, node), label_of(node))
-    draft.takes[-1] += kept
+    take(draft, kept)
     if passing > 0.0:
         during(draft, ("buckets", passing))
     for parameter in mine:
@@ -181,42 +181,32 @@ def fits(plan: Plan, elements: float) -> bool:
 def flush(draft: Draft, plan: Plan, buckets: list[list[int]], bucket: Bucket) -> None:
     """Reduce-scatter what is in the bucket, which is laid out rank by rank first."""
     members = buckets[bucket.number]
-    elements, whole = 0.0, 0.0
+    whole = elements_in(plan.layout.parameters, members)
+    elements = 0.0
     for parameter in members:
         elements = elements + plan.padded[parameter]
-        whole = whole + plan.layout.parameters[parameter].elements
     if plan.cluster.n > 1:
         after = bucket.after if plan.overlap else draft.compute
         group, (dtype, each) = f"bucket {bucket.number}", plan.reduce
-        nbytes = each * elements
         communicate(
-            draft, after, "reduce_scatter", group, "backward", elements, dtype, nbytes, plan.cluster, ""
+            draft, after, "reduce_scatter", group, "backward", elements, dtype, each, plan.cluster, ""
         )
         if len(members) > 1 or elements > whole:
             during(draft, ("buckets", plan.param * elements))
-    draft.gives[-1] += bucket.kept
+    give(draft, bucket.kept)
     bucket.number += 1
     bucket.kept = []
 
 
 def gather_persistent(draft: Draft, plan: Plan, labels: list[tuple[str, str]]) -> None:
     """Write the all-gathers of the small parameters that stay whole, one each (``_post_step``)."""
+    dtype, param, cluster = plan.dtype, plan.param, plan.cluster
     for parameter, elements in enumerate(plan.padded):
         if plan.layout.parameters[parameter].elements > plan.limits.persistence:
             continue
         group, module = labels[parameter]
-        nbytes = plan.param * elements
         communicate(
-            draft,
-            draft.compute,
-            "all_gather",
-            group,
-            "step",
-            elements,
-            plan.dtype,
-            nbytes,
-            plan.cluster,
-            module,
+            draft, draft.compute, "all_gather", group, "step", elements, dtype, param, cluster, module
         )
 
 
@@ -233,7 +223,7 @@ def label_of(node: Node) -> str:
     """The part of the group that a node is, or "" when it is all of it."""
     if node.group != "root" and len(node.modules) > 1:
         return ""
-    return node.name.rpartition(".")[2]
+    return part_of(node.name)
 
 
 def seconds_of(lengths: list[float], node: Node) -> float:

@@ -13,7 +13,7 @@ from ...program import Buffer, Held, Op
 from ...specs import Setup
 from . import ddp
 from .groups import DEFAULT, Costs, Group, Mesh, Options, Use, costs_of, groups_of, mesh_of
-from .parts import stored_of
+from .parts import parts_of, stored_of
 from .rank import Rank
 
 
@@ -28,8 +28,8 @@ def hold(setup: Setup, stage: int) -> list[Held]:
     stored, ranks = stored_of(setup), mesh_of(setup).shard.n
     elements = setup.N
     if setup.shapes is not None:
-        elements = 0.0
-        for group in groups_of(setup, stage, layout_of(setup), DEFAULT)[0]:
+        elements, layout = 0.0, layout_of(setup)
+        for group in groups_of(setup, stage, layout, parts_of(layout))[0]:
             elements = elements + group.elements
     falls = ranks == setup.n
     states = (("parameters", stored.each), ("gradients", stored.each), *stored.states)
@@ -49,8 +49,8 @@ def program(setup: Setup, stage: int) -> list[Op]:
 
 def sharded(setup: Setup, stage: int, options: Options) -> list[Op]:
     """One step in issue order at stage 2 or 3."""
-    groups, uses = groups_of(setup, stage, layout_of(setup), options)
-    mesh = mesh_of(setup)
+    layout, mesh = layout_of(setup), mesh_of(setup)
+    groups, uses = groups_of(setup, stage, layout, parts_of(layout))
     return training_step(setup, options, mesh, groups, uses, costs_of(setup, mesh, groups, uses))
 
 

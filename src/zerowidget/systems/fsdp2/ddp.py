@@ -8,21 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...comms import seconds
-from ...layout import Layout, Parameter, layout_of
-from ...program import Held, Op
+from ...layout import Layout, Parameter, elements_in, first_uses, layout_of, part_of, ready_order
+from ...program import Held, Op, collective_op
 from ...specs import Cluster, Setup, cluster_of
-from .parts import Part, Stored, first_uses, parts_of, step_seconds, stored_of
-
-
-class Options(NamedTuple):
-    """What DistributedDataParallel takes and a Setup does not say, named as there."""
-
-    bucket_cap_mb: float | None = None  # MiB; None: 1 for the first bucket, 25 for the others
-    gradient_as_bucket_view: bool = False
-
-
-DEFAULT = Options()
+from .parts import Part, Stored, parts_of, step_seconds, stored_of
 
 MIB = 1048576.0
 DEFAULT_CAPS = (1.0, 25.0)
@@ -37,34 +26,21 @@ class Bucket(NamedTuple):
     part: int  # the part whose backward pass completes it
 
 
-def ready_order(layout: Layout) -> list[int]:
-    """The parameters in the order in which the backward pass completes their gradients.
+def buckets_of(layout: Layout, parts: list[Part], each: float, caps: tuple[float, float]) -> list[Bucket]:
+    """The buckets of the steady state: one is full as soon as it reaches its cap.
 
-    Modules in reverse. In a module the biases come before the matrix that they are added to, and the scale
-    of a norm before its bias. What is shared is complete after its last use.
+    ``each``: bytes. ``caps``: ``bucket_cap_mb`` where it is given, twice.
     """
-    first = first_uses(layout)
-    order: list[int] = []
-    for index in range(len(layout.modules) - 1, -1, -1):
-        mine = [parameter for parameter in layout.modules[index].parameters if first[parameter] == index]
-        order += [parameter for parameter in mine if layout.parameters[parameter].flat]
-        order += [parameter for parameter in mine if not layout.parameters[parameter].flat]
-    return order
-
-
-def buckets_of(layout: Layout, parts: list[Part], each: float, options: Options) -> list[Bucket]:
-    """The buckets of the steady state: one is full as soon as it reaches its cap. ``each``: bytes."""
     part_of = [0] * len(layout.modules)
     for number, part in enumerate(parts):
         for index in part.modules:
             part_of[index] = number
     first = first_uses(layout)
-    given = options.bucket_cap_mb
-    cap, later = DEFAULT_CAPS if given is None else (given, given)
+    cap, later = caps
     buckets: list[Bucket] = []
     members: list[int] = []
     elements = 0.0
-    order = ready_order(layout)
+    order = [parameter for mine in reversed(ready_order(layout)) for parameter in mine]
     for count, parameter in enumerate(order, 1):
         members.append(parameter)
         elements = elements + layout.parameters[parameter].elements
@@ -95,17 +71,15 @@ def heaviest(parameters: tuple[Parameter, ...], owned: list[list[int]]) -> float
     """The elements of the rank that updates most."""
     most = 0.0
     for members in owned:
-        elements = 0.0
-        for index in members:
-            elements = elements + parameters[index].elements
-        most = max(most, elements)
+        most = max(most, elements_in(parameters, members))
     return most
 
 
-def hold(setup: Setup, stage: int, options: Options = DEFAULT) -> list[Held]:
+def hold(setup: Setup, stage: int, views: bool = False) -> list[Held]:
     """At rest, on the rank that holds most, in bytes: nothing is sharded but, at stage 1, the optimizer.
 
-    The reducer keeps buckets as large as all gradients beside them, unless gradients are views of these.
+    The reducer keeps buckets as large as all gradients beside them, unless gradients are ``views`` of
+    these (``gradient_as_bucket_view``).
     """
     stored = stored_of(setup)
     whole = stored.each * setup.N
@@ -116,12 +90,12 @@ def hold(setup: Setup, stage: int, options: Options = DEFAULT) -> list[Held]:
         mine, over = heaviest(parameters, owned_by_rank(parameters, setup.n)), setup.n
     for state, each in stored.states:
         held.append(Held(state, "gpu", each * mine, each, over, stage == 1))
-    if not options.gradient_as_bucket_view:
+    if not views:
         held.append(Held("buckets", "gpu", whole, stored.each))
     return held
 
 
-def program(setup: Setup, stage: int, options: Options = DEFAULT) -> list[Op]:
+def program(setup: Setup, stage: int, caps: tuple[float, float] = DEFAULT_CAPS) -> list[Op]:
     """One step in issue order. Buckets are reduced under the backward pass, whose end waits for all of them.
 
     With accumulation the reduction waits for the last micro-step (``no_sync``), unless every one has its own.
@@ -129,7 +103,7 @@ def program(setup: Setup, stage: int, options: Options = DEFAULT) -> list[Op]:
     """
     layout, stored, cluster = layout_of(setup), stored_of(setup), cluster_of(setup)
     parts = parts_of(layout)
-    buckets = buckets_of(layout, parts, stored.each, options)
+    buckets = buckets_of(layout, parts, stored.each, caps)
     complete: list[list[int]] = [[] for _ in parts]  # the buckets that a part completes
     for number, bucket in enumerate(buckets):
         complete[bucket.part].append(number)
@@ -164,20 +138,10 @@ def program(setup: Setup, stage: int, options: Options = DEFAULT) -> list[Op]:
             module = layout.modules[first[parameter]]
             elements = layout.parameters[parameter].elements
             nbytes = stored.each * elements
+            group, name, waits = module.group, part_of(module.name), (optimizer,)
             ops.append(
-                Op(
-                    "broadcast",
-                    module.group,
-                    "step",
-                    "comm",
-                    seconds("broadcast", nbytes, cluster),
-                    (optimizer,),
-                    elements,
-                    stored.dtype,
-                    nbytes,
-                    ranks=cluster.n,
-                    leaves=cluster.leaves,
-                    module=module.name.rpartition(".")[2],
+                collective_op(
+                    "broadcast", group, "step", waits, elements, stored.dtype, nbytes, cluster, name
                 )
             )
     return ops
@@ -186,16 +150,5 @@ def program(setup: Setup, stage: int, options: Options = DEFAULT) -> list[Op]:
 def reduce_op(elements: float, index: int, backward: int, stored: Stored, cluster: Cluster) -> Op:
     """The all-reduce of a bucket, once the op ``backward`` has completed it."""
     nbytes = stored.each * elements
-    return Op(
-        "all_reduce",
-        f"bucket {index}",
-        "backward",
-        "comm",
-        seconds("all_reduce", nbytes, cluster),
-        (backward,),
-        elements,
-        stored.dtype,
-        nbytes,
-        ranks=cluster.n,
-        leaves=cluster.leaves,
-    )
+    group, waits = f"bucket {index}", (backward,)
+    return collective_op("all_reduce", group, "backward", waits, elements, stored.dtype, nbytes, cluster)

@@ -6,16 +6,14 @@ import math
 from typing import NamedTuple
 
 from ...comms import seconds
-from ...layout import Layout, Parameter
+from ...layout import Layout, Parameter, first_uses
 from ...specs import DTYPE_BYTES, Cluster, Setup, cluster_of
-from .parts import Part, first_uses, last_uses, parts_of, step_seconds
+from .parts import Part, last_uses, step_seconds
 
 
 class Options(NamedTuple):
     """What the calls of torch.distributed.fsdp take and a Setup does not say, named as there."""
 
-    fully_shard: tuple[tuple[str, ...], ...] = ()  # modules outside of the layers, each a group of its own
-    reshard_after_forward: tuple[tuple[str, bool], ...] = ()  # a group, and its own value
     forward_prefetch: int = 0  # layers in set_modules_to_forward_prefetch; 0: not called
     backward_prefetch: int = 0  # layers in set_modules_to_backward_prefetch; 0: not called
     reshard_after_backward: bool = True  # False: set_reshard_after_backward(False) but in the last micro-step
@@ -105,10 +103,10 @@ def reshards(value: bool | int | None, root: bool) -> bool:
     return value is True or (value is not False and value > 1)
 
 
-def groups_of(setup: Setup, stage: int, layout: Layout, options: Options) -> tuple[list[Group], list[Use]]:
+def groups_of(setup: Setup, stage: int, layout: Layout, parts: list[Part]) -> tuple[list[Group], list[Use]]:
     """The groups, and their uses in the order of the forward pass.
 
-    A group for every layer, one for every entry of ``options.fully_shard``, and the root for the rest.
+    A group for every layer, and the root for the rest.
     """
     ranks = mesh_of(setup).shard.n
     first, last = first_uses(layout), last_uses(layout)
@@ -116,7 +114,7 @@ def groups_of(setup: Setup, stage: int, layout: Layout, options: Options) -> tup
     uses: list[Use] = []
     numbers: dict[str, int] = {}  # of the groups, by name
     layers = 0
-    for part in divided(parts_of(layout), layout, options):
+    for part in parts:
         elements, gradients = 0.0, 0.0
         for index in part.modules:
             for parameter in layout.modules[index].parameters:
@@ -126,9 +124,7 @@ def groups_of(setup: Setup, stage: int, layout: Layout, options: Options) -> tup
                     gradients = gradients + layout.parameters[parameter].elements
         if part.group not in numbers:
             numbers[part.group] = len(groups)
-            value: bool | int | None = False if stage == 2 else setup.reshard_after_forward
-            for group, own in options.reshard_after_forward:
-                value = own if group == part.group else value
+            value = False if stage == 2 else setup.reshard_after_forward
             groups.append(Group(part.group, 0.0, reshards(value, part.group == "root")))
         number = numbers[part.group]
         groups[number] = groups[number]._replace(elements=groups[number].elements + elements)
@@ -136,28 +132,6 @@ def groups_of(setup: Setup, stage: int, layout: Layout, options: Options) -> tup
         layers += 1 if part.layer else 0
         uses.append(Use(number, layer, layers == 0, gradients, part.flops))
     return groups, uses
-
-
-def divided(parts: list[Part], layout: Layout, options: Options) -> list[Part]:
-    """The parts, those outside of the layers divided where modules have groups of their own."""
-    result: list[Part] = []
-    for part in parts:
-        if part.layer or len(options.fully_shard) == 0:
-            result.append(part)
-            continue
-        for index in part.modules:
-            module = layout.modules[index]
-            group = "root"
-            for names in options.fully_shard:
-                if module.name in names:
-                    group = ", ".join(names)
-            if len(result) > 0 and result[-1].group == group:
-                sofar = result.pop()
-                modules, flops = [*sofar.modules, index], sofar.flops + module.forward_flops
-                result.append(Part(group, False, modules, flops))
-            else:
-                result.append(Part(group, False, [index], module.forward_flops))
-    return result
 
 
 def costs_of(setup: Setup, mesh: Mesh, groups: list[Group], uses: list[Use]) -> Costs:

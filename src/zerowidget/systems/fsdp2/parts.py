@@ -72,16 +72,6 @@ def parts_of(layout: Layout) -> list[Part]:
     return parts
 
 
-def first_uses(layout: Layout) -> list[int]:
-    """Per parameter, the first module of the forward pass that uses it: in the backward pass, the last."""
-    first = [-1] * len(layout.parameters)
-    for index, module in enumerate(layout.modules):
-        for parameter in module.parameters:
-            if first[parameter] < 0:
-                first[parameter] = index
-    return first
-
-
 def last_uses(layout: Layout) -> list[int]:
     """Per parameter, the last module of the forward pass that uses it: in the backward pass, the first."""
     last = [-1] * len(layout.parameters)

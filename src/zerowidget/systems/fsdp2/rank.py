@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...program import Buffer, Op
+from ...program import Buffer, Op, collective_op
 from ...specs import Cluster
 from .groups import Costs, Group, Mesh, Use
 
@@ -166,20 +166,9 @@ class Rank:
             done = queues + done
         else:
             elements = elements / mesh.shard.n
+        name, nbytes = self.groups[group].name, each * elements
         self.ops.append(
-            Op(
-                op,
-                self.groups[group].name,
-                phase,
-                stream,
-                seconds,
-                waits,
-                elements,
-                dtype,
-                each * elements,
-                gives=done,
-                queues=queues,
-                ranks=ring.n,
-                leaves=ring.leaves,
+            collective_op(
+                op, name, phase, waits, elements, dtype, nbytes, ring, "", (), done, queues, stream, seconds
             )
         )
