@@ -1,4 +1,4 @@
-// Milliseconds that the model takes in JavaScript: node tests/bench/model.mjs 96 1000
+// Milliseconds that the model takes in JavaScript: node tests/bench/model.mjs paper:96 paper:1000 deepspeed:96
 
 import { steps_of } from "../../js/model/rows.js";
 import { make_setup } from "../../js/model/specs.js";
@@ -17,8 +17,9 @@ function time(run) {
 }
 
 const found = process.argv.slice(2).map((word) => {
-  const layers = Number(word);
-  const setups = Array.from({ length: 400 }, (_, i) => make_setup({ N: 7e10 + i * 1e7, n: 512, layers, hidden: 8192 }));
-  return { layers, one: time((i) => step_of(setups[i], 3)), all: time((i) => steps_of(setups[i])) };
+  const [system, layers] = word.split(":");
+  const fields = { system, n: 512, layers: Number(layers), hidden: 8192 };
+  const setups = Array.from({ length: 400 }, (_, i) => make_setup({ ...fields, N: 7e10 + i * 1e7 }));
+  return { one: time((i) => step_of(setups[i], 3)), all: time((i) => steps_of(setups[i])) };
 });
 console.log(JSON.stringify(found));
