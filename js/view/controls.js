@@ -275,6 +275,13 @@ function radios(view, name, id) {
   };
 }
 
+/** @param {View} view @param {Name} name */
+function panel_control(view, name) {
+  const { type, optional } = FIELDS[name];
+  if (type === "bool" && !optional) return checkbox(view, name);
+  return type === "choice" || type === "bool" ? choice(view, name) : number(view, name);
+}
+
 /**
  * @param {View} view
  * @param {string} id unique on the page
@@ -285,16 +292,17 @@ export function make_controls(view, id, menu) {
     if (name in SLIDERS) return slider(view, /** @type {keyof typeof SLIDERS} */ (name));
     return ["gpu", "system", "compare"].includes(name) ? choice(view, name) : radios(view, name, id);
   });
-  const more = MORE.map((name) => {
-    const { type, optional } = FIELDS[name];
-    if (type === "bool" && !optional) return checkbox(view, name);
-    return type === "choice" || type === "bool" ? choice(view, name) : number(view, name);
-  });
+  /** @type {Control[]} made when the panel first opens: they are many */
+  const more = [];
   const button = html("button", { type: "button", class: "more", "aria-expanded": "false" }, "⋯");
-  const panel = html("div", { class: "panel" }, ...more.map((control) => control.element));
+  const panel = html("div", { class: "panel" });
   panel.hidden = true;
   on(button, "click", () => {
     panel.hidden = !panel.hidden;
+    if (more.length === 0) {
+      for (const name of MORE) more.push(panel_control(view, name));
+      panel.append(...more.map((control) => control.element));
+    }
     set(button, { "aria-expanded": String(!panel.hidden) });
     view.render();
   });

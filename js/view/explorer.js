@@ -124,8 +124,8 @@ export function mount(element, host) {
     make_headline(),
     make_bars(view, id),
     make_lanes(view, 0, range),
-    when_compared(make_lanes(view, 1, range)),
-    when_compared(make_differences()),
+    when_compared(() => make_lanes(view, 1, range)),
+    when_compared(make_differences),
     make_verdict(),
   ];
   parts.push(make_table(() => view.render()));
@@ -217,22 +217,21 @@ function side_of(setup, system) {
 }
 
 /**
- * A part that is in the page only while two systems are on show.
- * @template {{element: Element, update: (frame: Frame) => void}} Part
- * @param {Part} part
+ * A part that is in the page only while two systems are on show, and made when it is first wanted.
+ * @param {() => {element: Element, update: (frame: Frame) => void}} make
  */
-function when_compared(part) {
+function when_compared(make) {
   const place = document.createComment("");
-  let there = true;
+  /** @type {ReturnType<typeof make> | undefined} */
+  let part;
   return {
-    element: part.element,
+    element: place,
     /** @param {Frame} frame */
     update(frame) {
-      const wanted = frame.sides.length > 1;
-      if (wanted && !there) place.replaceWith(part.element);
-      if (!wanted && there) part.element.replaceWith(place);
-      there = wanted;
-      if (wanted) part.update(frame);
+      if (frame.sides.length < 2) return part?.element.replaceWith(place);
+      part ??= make();
+      place.replaceWith(part.element);
+      part.update(frame);
     },
   };
 }

@@ -72,24 +72,29 @@ function build(lanes) {
       setup = make_setup(fields);
       const steps = steps_of(setup);
       const rows = summary(setup, steps);
-      const said = explain(setup, rows);
-      for (const part of parts) part.update({ setup, steps, rows, said, width: WIDTH, dragging: true });
+      const sides = [{ setup, steps, rows }];
+      const said = explain(setup, rows, steps[setup.stage]);
+      for (const part of parts)
+        part.update({ setup, steps, rows, sides, said, width: WIDTH, dragging: true });
       root.getBoundingClientRect();
       return performance.now() - before;
     },
   };
 }
 
-const kinds = { paths: () => build(make_lanes), rects: () => build(make_rects) };
+const kinds = {
+  paths: (view) => make_lanes(view, 0, { scale: 1, window: [0, 1] }),
+  rects: make_rects,
+};
 
 /** Times of `count` drag steps, one a frame. */
-window.drag = async (kind, count, layers) => {
+window.drag = async (kind, count, fields) => {
   document.body.replaceChildren();
-  const built = kinds[kind]();
+  const built = build(kinds[kind]);
   const times = [];
   for (let i = 0; i < count; i += 1) {
     await new Promise(requestAnimationFrame);
-    times.push(built.step({ N: 5e10 + i * 1e8, n: 512, layers, hidden: 8192 }));
+    times.push(built.step({ ...fields, N: 5e10 + i * 1e8 }));
   }
   set(built.holder, { "data-done": kind });
   return times;

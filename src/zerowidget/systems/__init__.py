@@ -6,18 +6,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 
 from ..program import Collective, Op, collected
 from ..specs import Setup
-from . import deepspeed, fsdp2, paper
-
-SYSTEMS = {"paper": paper, "deepspeed": deepspeed, "fsdp2": fsdp2}
+from . import paper
 
 
 def system_of(setup: Setup) -> ModuleType:
-    """The module of the system that ``setup`` names."""
-    return SYSTEMS[setup.system]
+    """The module of the system that ``setup`` names, imported when it is first asked for."""
+    return import_module(f".{setup.system}", __package__)
 
 
 def collectives_of(setup: Setup, stage: int, ops: list[Op]) -> list[Collective]:
