@@ -16,7 +16,7 @@ import * as paper from "./paper.js";
  */
 
 /** @type {Record<string, System>} Of each module these two: the whole of it would go into the bundle. */
-export const SYSTEMS = {
+const SYSTEMS = {
   paper: { hold: paper.hold, program: paper.program },
   deepspeed: { hold: deepspeed.hold, program: deepspeed.program },
   fsdp2: { hold: fsdp2.hold, program: fsdp2.program },
