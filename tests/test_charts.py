@@ -278,6 +278,18 @@ def test_at_its_peak_a_stage_falls_to_the_buffers_that_do_not():
     assert rows_of(scaling_chart(ARTICLE.but(stage=0)), "line", "floor") == []
 
 
+def test_shards_over_a_group_are_a_floor_from_the_size_of_the_group_on():
+    # by hand: 16 bytes of 7.5e9 parameters over 8 ranks, whatever n
+    setup = Setup(system="fsdp2", n=64, shard_size=8)
+    chart = scaling_chart(setup)
+    floors = {row["stage"]: (row["nbytes"], row["flat"]) for row in rows_of(chart, "rule", "rest", "flat")}
+    assert floors[2] == floors[3] == (16 * 7.5e9 / 8, False)
+    assert [text for text, *_ in texts_of(svg_of(chart))[0]].count("floor 14.0 GiB") == 2
+    assert 12 in [
+        row["n"] for row in rows_of(scaling_chart(setup.but(n=48, shard_size=12)), "line", "stage", "n")
+    ]
+
+
 def test_n_runs_to_1024_or_four_times_n_as_far_as_a_setup_goes():
     assert powers_to(1024)[-1] == 1024
     assert powers_to(4 * 300)[-1] == 2048
@@ -324,6 +336,7 @@ def test_the_matrix_says_what_is_cut_what_it_weighs_what_it_sends_and_when():
     assert said.count("3N elements, 1.5\u00d7") == 1
     assert said.count("optimizer states") == 3
     assert "does not fit" in said
+    assert {"29.2 GiB", "peak 29.2 GiB"} <= set(said)
     assert cells(n=1).count("nothing to send") == 4
 
 

@@ -144,8 +144,9 @@ def matrix_cells(setup: Setup, look: Look, row: dict[str, Any]) -> list[list[Lin
     held = [
         Line(sized(row["rest"], setup.unit), look.em, ink, lead=True),
         Line(symbols_of(setup, stage), small, soft),
+        Line(say("peak", language, peak=sized(row["peak"], setup.unit)), small, soft),
     ]
-    if not row["fits"]:
+    if not row["fits_peak"]:
         held.append(Line(say("table_fits_not", language), small, look.colour("limit")))
     moved = [Line(say("chart_matrix_alone", language), small, soft)]
     if row["relative"] is not None:

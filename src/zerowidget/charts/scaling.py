@@ -125,8 +125,9 @@ def scaling_chart(setup: Setup, *, theme: str = "light", size: str = "screen") -
     tips = [alt.Tooltip(f"{name}:N", title=say(key, language)) for name, key in words.items()]
     here = [row for row in rows if row["n"] == setup.n]
     across = {"x": alt.value(0), "x2": alt.value("width")}
+    bends = setup.system == "fsdp2" and setup.shard_size is not None  # a smooth line would miss the corner
     lines = alt.Chart(values(rows)).mark_line(
-        strokeWidth=0.15 * em, strokeJoin="round", interpolate="monotone"
+        strokeWidth=0.15 * em, strokeJoin="round", interpolate="linear" if bends else "monotone"
     )
     layers = [
         alt.Chart(values([{"n": setup.n}]))
@@ -224,7 +225,7 @@ def scaling_rows(setup: Setup, counts: list[int], colours: list[str]) -> Rows:
     """A row per stage and n: bytes per GPU at rest, in the setup's unit."""
     rows: Rows = []
     for stage in STAGES:
-        for n in sorted({*counts, setup.n}):
+        for n in sorted({*counts, setup.n, min(setup.shard_size or 1, counts[-1])}):
             nbytes = nbytes_of(at_rest(resized(setup, n, stage), stage))
             row: dict[str, Any] = {"stage": stage, "n": n, "rest": in_unit(nbytes, setup.unit)}
             row["nbytes"] = nbytes
@@ -234,14 +235,19 @@ def scaling_rows(setup: Setup, counts: list[int], colours: list[str]) -> Rows:
 
 
 def floor_rows(setup: Setup, counts: list[int], colours: list[str]) -> Rows:
-    """Per stage what does not fall with n, if anything."""
+    """Per stage what does not fall with n, if anything; ``flat``: it is all there is, whatever n.
+
+    Where shards are over fewer ranks than there are, nothing falls any more.
+    """
     rows: Rows = []
     for stage in STAGES:
-        many = at_rest(resized(setup, counts[-1], stage), stage)
-        nbytes = nbytes_of([part for part in many if not part.falls])
+        many = resized(setup, counts[-1], stage)
+        falls = many.n == counts[-1]
+        nbytes = nbytes_of([part for part in at_rest(many, stage) if not (falls and part.falls)])
         if nbytes > 0.0:
             row: dict[str, Any] = {"stage": stage, "rest": in_unit(nbytes, setup.unit), "nbytes": nbytes}
-            rows.append(row | {"flat": nbytes == nbytes_of(many), "colour": colours[stage]})
+            flat = nbytes == nbytes_of(at_rest(resized(setup, 1, stage), stage))
+            rows.append(row | {"flat": flat, "colour": colours[stage]})
     return rows
 
 
