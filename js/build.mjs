@@ -43,11 +43,11 @@ const UNSEEN =
  */
 const INSIDE = `
   accumulated apart available away backward_prefetch carrier carriers cluster collective contiguous dragging
-  early forward_flops forward_prefetch frees gate gathers grad_bytes here lane leaves mesh modules moments
-  offsets overlap padded param param_bytes passing persistence previous queued queues recent reduce_bytes
-  regather replicate replicated requests reshard_after_backward reshards reuse scalars segment
-  separate_reduce_scatter_group settle shards side sides spanning taking tooltip unreduced unshard users visit
-  visits written`
+  early element forward_flops forward_prefetch frees gate gathers grad_bytes here lane leaves limits mesh
+  modules moments names near offsets overlap padded param param_bytes passing persistence previous queued
+  queues recent reduce_bytes regather replicate replicated requests reshard_after_backward reshards reuse
+  scalars segment separate_reduce_scatter_group settle shards side sides spanning taking tooltip unreduced
+  unshard users visit visits written`
   .trim()
   .split(/\s+/);
 
@@ -65,18 +65,20 @@ const data = {
 };
 
 /**
- * The sentences as one text, key, English and Chinese in turn: hundreds of small objects take more room. What parts
- * them is no rare letter, for that is the cheaper one.
+ * The sentences as one text, all keys, all English and then all Chinese: hundreds of small objects take more room.
+ * What parts them is no rare letter, for that is the cheaper one.
  * @param {Record<string, {en: string, zh: string}>} words
  */
 function oneText(words) {
-  const parts = Object.entries(words).flatMap(([key, { en, zh }]) => [key, en, zh]);
+  const all = Object.values(words);
+  const parts = [...Object.keys(words), ...all.map(({ en }) => en), ...all.map(({ zh }) => zh)];
   if (parts.some((part) => part.includes('"')))
     throw new Error('words.json: the bundle parts sentences at "');
   return `
     const parts = ${JSON.stringify(parts.join('"'))}.split('"');
     const words = {};
-    for (let i = 0; i < parts.length; i += 3) words[parts[i]] = { en: parts[i + 1], zh: parts[i + 2] };
+    for (let i = 0; i < ${all.length}; i += 1)
+      words[parts[i]] = { en: parts[i + ${all.length}], zh: parts[i + ${2 * all.length}] };
     export default words;`;
 }
 

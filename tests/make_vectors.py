@@ -19,7 +19,7 @@ from typing import Any
 from tinygpt import blocks_only_shapes, tinygpt_shapes
 
 from zerowidget import words
-from zerowidget.advice import advice, costs_text, explain, formula, movement
+from zerowidget.advice import advice, costs_text, explain, formula, movement, rings
 from zerowidget.compare import differences
 from zerowidget.layout import layout_of
 from zerowidget.rows import STAGES, communication_rows, memory_rows, steps_of, summary, timeline_rows
@@ -302,7 +302,8 @@ def setup_vectors() -> dict[str, Any]:
                 assert columns.setdefault(table, list(row)) == list(row)
             vector[table] = [list(row.values()) for row in rows]
         vector["texts"] = [
-            [costs_text(setup, row), formula(setup, row["stage"]), movement(setup, row)] for row in stages
+            [costs_text(setup, row), formula(setup, row["stage"]), movement(setup, row), rings(setup, step)]
+            for row, step in zip(stages, steps, strict=True)
         ]
         vector["layout"] = layout_fingerprint(setup)
         vector["steps"] = [fingerprint(setup, step) for step in steps]

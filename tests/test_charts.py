@@ -213,6 +213,20 @@ def test_spans_are_the_rows_of_the_timeline():
         assert domain[1] == pytest.approx(nice_above(end) * scale)
 
 
+def test_what_stays_inside_a_node_is_thin_where_something_leaves_it():
+    hybrid = Setup(system="fsdp2", n=64, shard_size=8, layers=4)
+
+    def heights(setup):
+        spans = rows_of(timeline_chart(setup), "rect", "index")
+        return {row["op"]: row["y2"] - row["y"] for row in spans if row["stream"] != "compute"}
+
+    mixed, between = heights(hybrid), heights(hybrid.but(shard_size=None))
+    assert mixed["all_gather"] == mixed["reduce_scatter"] < 0.7 * mixed["all_reduce"]
+    assert between["all_gather"] > 1.5 * mixed["all_gather"]
+    svg = svg_of(timeline_chart(hybrid))
+    assert "thin: 450 GB/s over NVLink 4" in svg
+
+
 def test_a_tooltip_says_what_how_much_how_long_and_what_it_waits_for():
     spans = rows_of(timeline_chart(ARTICLE), "rect", "index")
     gather = next(row for row in spans if row["op"] == "all_gather" and row["group"] == "layer 5")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tinygpt import blocks_only_shapes, tinygpt_shapes
 
 from zerowidget import Setup, communication_rows, memory_rows, summary
-from zerowidget.advice import advice, explain
+from zerowidget.advice import advice, explain, movement, rings
 from zerowidget.compare import differences
 from zerowidget.layout import layout_of
 from zerowidget.memory import at_rest, nbytes_of, on_top
@@ -286,6 +286,23 @@ def test_shards_inside_a_node_trade_memory_for_bytes_between_nodes():
     M = 4.0 * plain.N
     assert inside["between_bytes"] == pytest.approx(2 * M / 8 * (8 - 1) / 8, rel=1e-9)
     assert whole["between_bytes"] == pytest.approx(3 * M * 63 / 64, rel=1e-9)
+
+
+def test_what_goes_between_nodes_is_told_and_compared():
+    hybrid = Setup(system="fsdp2", n=64, shard_size=8, layers=4)
+    # 2 x 4 bytes x 7.5e9 / 8 shards x 7/8, half of it sent: the all-reduce of one shard among 8 replicas
+    assert "6.1 GiB of it goes between nodes." in movement(hybrid, summary(hybrid)[3])
+    step = step_of(hybrid, 3)
+    assert rings(hybrid, step) == "thin: 450 GB/s over NVLink 4 · 50.0 GB/s over InfiniBand NDR"
+
+    # where all of a step crosses nodes, or none of it does, there is nothing to tell apart
+    for setup in (hybrid.but(shard_size=None), hybrid.but(n=8, shard_size=None)):
+        assert "between nodes" not in movement(setup, summary(setup)[3])
+        assert "thin" not in rings(setup, step_of(setup, 3))
+    assert rings(Setup(n=1), step_of(Setup(n=1), 3)) == "one GPU"
+
+    apart = [row for row in differences(hybrid.but(compare="paper")) if row["part"] == "between_bytes"]
+    assert [row["first"] for row in apart] == [summary(hybrid)[3]["between_bytes"]]
 
 
 def test_a_ring_of_replicas_shares_the_ports_of_its_node():

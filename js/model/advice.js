@@ -2,7 +2,7 @@
 
 import { at_rest, nbytes_of } from "./memory.js";
 import { summary } from "./rows.js";
-import { cluster_of, FIELDS, GPUS, resized, total } from "./specs.js";
+import { cluster_of, FIELDS, GPUS, LINKS, resized, total } from "./specs.js";
 import { collectives_of } from "./systems/index.js";
 import { step_of } from "./timeline.js";
 import {
@@ -242,16 +242,58 @@ export function movement(setup, row, step = step_of(setup, row.stage)) {
     wire: size(row.wire_bytes, setup.unit),
     relative: trimmed(row.relative, 2),
   });
+  const sentences = [said];
+  const one_ring = row.between_bytes === 0 || row.between_bytes === row.wire_bytes;
+  if (!one_ring)
+    sentences.push(say("moves_between", language, { between: size(row.between_bytes, setup.unit) }));
   const each = trimmed(row.messages / setup.layers, 2);
   const values = { messages: row.messages, each, latency: duration(row.latency) };
-  const sentences = [said, say("moves_messages", language, values)];
+  sentences.push(say("moves_messages", language, values));
   const needed = break_even(row);
-  const one_ring = row.between_bytes === 0 || row.between_bytes === row.wire_bytes;
   if (row.stage === 3 && needed !== null && one_ring) {
     const carried = scaled_size(cluster_of(setup).bandwidth, "GB");
     sentences.push(say("moves_hidden", language, { needed: scaled_size(needed, "GB"), carried }));
   }
   return sentences.join(language === "zh" ? "" : " ");
+}
+
+/**
+ * The links that a collective crosses; those of replicas are a group of shards apart.
+ * @param {Readonly<Setup>} setup
+ * @param {import("./program.js").Op} op
+ */
+export function ring_of(setup, op) {
+  return cluster_of(setup, op.ranks, op.stream === "replicas" ? setup.n / op.ranks : 1);
+}
+
+/**
+ * Whether some collectives stay inside a node and others leave it: the former are drawn thin.
+ * @param {import("./timeline.js").Step} step
+ */
+export function some_stay_inside(step) {
+  const moving = step.spans.filter(({ op }) => op.stream !== "compute");
+  return moving.some(({ op }) => op.leaves) && !moving.every(({ op }) => op.leaves);
+}
+
+/**
+ * The links of a step, each with its bandwidth: "400 GB/s over InfiniBand NDR".
+ * @param {Readonly<Setup>} setup
+ * @param {import("./timeline.js").Step} step
+ */
+export function rings(setup, step) {
+  const { language } = setup;
+  const mixed = some_stay_inside(step);
+  /** @type {Record<string, string>} */
+  const found = {};
+  for (const { op } of step.spans) {
+    const key = `${op.ranks} ${op.stream}`;
+    if (op.stream === "compute" || key in found) continue;
+    const { bandwidth, link } = ring_of(setup, op);
+    const values = { bandwidth: `${scaled_size(bandwidth, "GB")}/s`, link: LINKS[link].label };
+    const ring = say("ring", language, values);
+    found[key] = mixed && !op.leaves ? say("ring_thin", language, { ring }) : ring;
+  }
+  return [...new Set(Object.values(found))].join(" \u00b7 ") || say("ring_none", language);
 }
 
 /**

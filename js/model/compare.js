@@ -19,8 +19,14 @@ import { has_word, say } from "./words.js";
  * @property {string} why
  */
 
-/** @type {Record<string, "elements" | "count" | "seconds">} Columns of the summary that are compared. */
-export const QUANTITIES = { volume: "elements", messages: "count", exposed: "seconds", step: "seconds" };
+/** @type {Record<string, "elements" | "bytes" | "count" | "seconds">} Columns of the summary that are compared. */
+export const QUANTITIES = {
+  volume: "elements",
+  between_bytes: "bytes",
+  messages: "count",
+  exposed: "seconds",
+  step: "seconds",
+};
 
 /**
  * What the words call the system at a stage: PyTorch's stages 0 and 1 are not FSDP2 but DDP.

@@ -1,8 +1,8 @@
 // One training step as a score: compute above, network below it, memory under both, one time axis.
 
-import { MOVED, moved } from "../model/advice.js";
+import { MOVED, moved, ring_of, rings, some_stay_inside } from "../model/advice.js";
 import { BUFFERS } from "../model/program.js";
-import { cluster_of, LINKS, transformer_of } from "../model/specs.js";
+import { LINKS, transformer_of } from "../model/specs.js";
 import { gaps_of } from "../model/timeline.js";
 import { count, duration, say, scaled_size } from "../model/words.js";
 import { system_name } from "./bars.js";
@@ -16,8 +16,8 @@ import { gutter, last_before, NARROW, nice_above, round, ticks } from "./scale.j
 
 const COMPUTE = { y: 26, height: 32 };
 const NETWORK = { y: 64, height: 32 };
-const SHARDS = { y: 64, height: 20 }; // the network where replicas have a lane of their own under it
-const REPLICAS = { y: 86, height: 10 };
+const SHARDS = { y: 64, height: 16 }; // the network where replicas have a lane of their own under it
+const REPLICAS = { y: 82, height: 14 };
 const MEMORY = { y: 104, height: 44 };
 const HEIGHT = 176;
 const COMPUTE_OPS = ["forward", "recompute", "backward", "optimizer"];
@@ -39,11 +39,12 @@ export function make_lanes(view, side, range) {
   const areas = BUFFERS.map((state) =>
     svg("path", { style: `fill: var(--${state}); opacity: ${state === "gathered" ? 0.4 : 0.55}` }),
   );
-  /** @type {Record<string, SVGPathElement>} one path for all spans of a kind: many times cheaper than one each */
-  const paths = {};
-  for (const op of [...COMPUTE_OPS, ...NETWORK_OPS])
-    paths[op] = svg("path", { class: "spans", style: `stroke: var(--${op})` });
-  const replica_path = svg("path", { class: "spans", style: "stroke: var(--all_reduce)" });
+  const [compute_paths, network_paths, thin_paths, replica_paths] = [
+    COMPUTE_OPS,
+    NETWORK_OPS,
+    NETWORK_OPS,
+    ["all_reduce"],
+  ].map(make_paths);
   const axis = svg("path", { class: "axis" });
   const marks = svg("g", { class: "note" });
   const phases = svg("g", { class: "note" });
@@ -56,8 +57,7 @@ export function make_lanes(view, side, range) {
     "svg",
     { class: "lanes", tabindex: 0, role: "application", "aria-describedby": `lanes-help-${side}` },
     exposed,
-    ...Object.values(paths),
-    replica_path,
+    ...[compute_paths, network_paths, thin_paths, replica_paths].flatMap(Object.values),
     ...areas,
     axis,
     marks,
@@ -136,9 +136,21 @@ export function make_lanes(view, side, range) {
       viewBox: `0 0 ${width} ${HEIGHT}`,
       "aria-label": say("time_title", setup.language, { stage: setup.stage }),
     });
-    draw_spans(compute, COMPUTE, COMPUTE_OPS, paths);
-    draw_spans(network, lane_of("comm").place, NETWORK_OPS, paths);
-    draw_spans(replicas, REPLICAS, ["all_reduce"], { all_reduce: replica_path });
+    draw_spans(compute, COMPUTE, compute_paths);
+    const { place } = lane_of("comm");
+    const mixed = some_stay_inside(step);
+    const thin = { y: place.y + place.height / 4, height: place.height / 2 };
+    draw_spans(
+      network.filter((index) => mixed && !spans[index].op.leaves),
+      thin,
+      thin_paths,
+    );
+    draw_spans(
+      network.filter((index) => !mixed || spans[index].op.leaves),
+      place,
+      network_paths,
+    );
+    draw_spans(replicas, REPLICAS, replica_paths);
     numbers.done();
     draw_exposed(step.seconds);
     draw_memory();
@@ -149,11 +161,14 @@ export function make_lanes(view, side, range) {
     else focus(focused, false); // what it says has changed
   }
 
-  /** @param {number[]} lane @param {{y: number, height: number}} place @param {string[]} ops @param {Record<string, SVGPathElement>} into */
-  function draw_spans(lane, { y, height }, ops, into) {
+  /**
+   * @param {number[]} lane @param {{y: number, height: number}} place
+   * @param {Record<string, SVGPathElement>} paths by op
+   */
+  function draw_spans(lane, { y, height }, paths) {
     /** @type {Record<string, string>} */
     const drawn = {};
-    for (const op of ops) drawn[op] = "";
+    for (const op in paths) drawn[op] = "";
     const low = left();
     const high = right();
     const t0 = from();
@@ -185,7 +200,7 @@ export function make_lanes(view, side, range) {
         }
       }
     }
-    for (const op of ops) set(into[op], { d: drawn[op], "stroke-width": height });
+    for (const op in paths) set(paths[op], { d: drawn[op], "stroke-width": height });
   }
 
   /** Shades every moment in which compute stands still. @param {number} end */
@@ -288,15 +303,12 @@ export function make_lanes(view, side, range) {
   function write_words() {
     const { width } = frame;
     const { language, unit } = setup;
-    const cluster = cluster_of(setup);
     const tokens = transformer_of(setup).tokens;
     const named_system = setup.system !== "paper" || frame.sides.length > 1;
     const whose = named_system ? ` \u00b7 ${system_name(setup, setup.stage)}` : "";
     write(title, say("time_title", language, { stage: setup.stage }) + whose);
     const values = { layers: setup.layers, tokens: tokens < 1e5 ? String(tokens) : count(tokens) };
-    const bandwidth = `${scaled_size(cluster.bandwidth, "GB")}/s`;
-    const named = { ...values, bandwidth, link: LINKS[cluster.link].label };
-    write(note, say(setup.n === 1 ? "time_note_alone" : "time_note", language, named));
+    write(note, say("time_note", language, { ...values, rings: rings(setup, step) }));
     write(lane_names.next({ x: 0, y: COMPUTE.y + 20 }), say("lane_compute", language));
     write(lane_names.next({ x: 0, y: NETWORK.y + 20 }), say("lane_comm", language));
     write(lane_names.next({ x: 0, y: MEMORY.y + 32 }), say("lane_live", language));
@@ -481,6 +493,17 @@ export function make_lanes(view, side, range) {
   return { element, update };
 }
 
+/**
+ * One path for all spans of an op in a lane: many times cheaper than one each.
+ * @param {string[]} ops
+ * @returns {Record<string, SVGPathElement>}
+ */
+function make_paths(ops) {
+  return Object.fromEntries(
+    ops.map((op) => [op, svg("path", { class: "spans", style: `stroke: var(--${op})` })]),
+  );
+}
+
 /** A tick of an axis that spans `range` seconds, with its unit if `named`. @param {number} time @param {number} range @param {boolean} named */
 function tick_text(time, range, named) {
   const [scale, unit] = range >= 2 ? [1, "s"] : range >= 2e-3 ? [1e3, "ms"] : [1e6, "µs"];
@@ -495,7 +518,7 @@ function tip(setup, step, index) {
   const lines = [name_of(op, language)];
   if (op.stream === "compute") lines.push(say("tip_compute", language, { duration: duration(op.seconds) }));
   else {
-    const link = LINKS[cluster_of(setup, op.ranks, op.leaves ? setup.gpus_per_node : 1).link].label;
+    const link = LINKS[ring_of(setup, op).link].label;
     const sent = { size: scaled_size(op.nbytes, unit), duration: duration(op.seconds), link };
     lines.push(say("tip_bytes", language, sent));
     if (op.ranks !== setup.n) lines.push(say("tip_ranks", language, { ranks: op.ranks, dtype: op.dtype }));

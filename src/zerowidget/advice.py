@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .memory import at_rest, nbytes_of
+from .program import Op
 from .rows import summary
-from .specs import FIELDS, GPUS, Setup, cluster_of, resized, total
+from .specs import FIELDS, GPUS, LINKS, Cluster, Setup, cluster_of, resized, total
 from .systems import collectives_of
 from .timeline import Step, step_of
 from .words import amount, count, duration, exponential, in_unit, plain, say, scaled_size, size, trimmed
@@ -178,17 +179,47 @@ def movement(setup: Setup, row: dict[str, Any], step: Step | None = None) -> str
         wire=size(row["wire_bytes"], setup.unit),
         relative=trimmed(row["relative"], 2),
     )
+    sentences = [said]
+    one_ring = row["between_bytes"] in (0.0, row["wire_bytes"])
+    if not one_ring:
+        sentences.append(say("moves_between", setup.language, between=size(row["between_bytes"], setup.unit)))
     each = trimmed(row["messages"] / setup.layers, 2)
     values = {"messages": row["messages"], "each": each, "latency": duration(row["latency"])}
-    sentences = [said, say("moves_messages", setup.language, **values)]
+    sentences.append(say("moves_messages", setup.language, **values))
     needed = break_even(row)
-    one_ring = row["between_bytes"] in (0.0, row["wire_bytes"])
     if row["stage"] == 3 and needed is not None and one_ring:
         carried = scaled_size(cluster_of(setup).bandwidth, "GB")
         sentences.append(
             say("moves_hidden", setup.language, needed=scaled_size(needed, "GB"), carried=carried)
         )
     return ("" if setup.language == "zh" else " ").join(sentences)
+
+
+def ring_of(setup: Setup, op: Op) -> Cluster:
+    """The links that a collective crosses; those of replicas are a group of shards apart."""
+    return cluster_of(setup, op.ranks, setup.n // op.ranks if op.stream == "replicas" else 1)
+
+
+def some_stay_inside(step: Step) -> bool:
+    """Whether some collectives stay inside a node and others leave it: the former are drawn thin."""
+    leaves = {span.op.leaves for span in step.spans if span.op.stream != "compute"}
+    return len(leaves) == 2
+
+
+def rings(setup: Setup, step: Step) -> str:
+    """The links of a step, each with its bandwidth: '400 GB/s over InfiniBand NDR'."""
+    language = setup.language
+    mixed = some_stay_inside(step)
+    found: dict[tuple[int, str], str] = {}
+    for op, *_ in step.spans:
+        key = (op.ranks, op.stream)
+        if op.stream == "compute" or key in found:
+            continue
+        ring = ring_of(setup, op)
+        bandwidth = f"{scaled_size(ring.bandwidth, 'GB')}/s"
+        text = say("ring", language, bandwidth=bandwidth, link=LINKS[ring.link]["label"])
+        found[key] = say("ring_thin", language, ring=text) if mixed and not op.leaves else text
+    return " \u00b7 ".join(dict.fromkeys(found.values())) or say("ring_none", language)
 
 
 def explain(

@@ -10,7 +10,13 @@ from .rows import steps_of, summary
 from .specs import Setup
 from .words import has_word, say
 
-QUANTITIES = {"volume": "elements", "messages": "count", "exposed": "seconds", "step": "seconds"}
+QUANTITIES = {
+    "volume": "elements",
+    "between_bytes": "bytes",
+    "messages": "count",
+    "exposed": "seconds",
+    "step": "seconds",
+}
 """Columns of the summary that are compared, beside memory, and what they are."""
 
 

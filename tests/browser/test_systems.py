@@ -156,6 +156,15 @@ def test_replicas_reduce_on_a_lane_of_their_own(page, open_widget):
     assert "8 ranks, float32" in text
 
 
+def test_what_stays_inside_a_node_is_drawn_thin(page, open_widget):
+    view = open_widget(page, **SMALL, system="fsdp2", shard_size=8, gpus_per_node=8)
+    widths = """svg => [...svg.querySelectorAll('path.spans')].filter(path => path.getAttribute('d'))
+        .map(path => [path.style.stroke, path.getAttribute('stroke-width')])"""
+    high = dict(view.locator("svg.lanes").evaluate(widths))
+    assert float(high["var(--all_gather)"]) * 1.5 < float(high["var(--all_reduce)"])
+    assert "thin: 450 GB/s over NVLink 4" in view.locator("section header span.note").nth(1).inner_text()
+
+
 def test_the_shapes_of_a_model_decide_n_and_layers(page, open_widget):
     shapes = [[name, list(shape)] for name, shape in tinygpt_shapes().items()]
     view = open_widget(page, shapes=shapes, n=2, system="deepspeed")

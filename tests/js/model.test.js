@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { advice, costs_text, explain, formula, movement } from "../../js/model/advice.js";
+import { advice, costs_text, explain, formula, movement, rings } from "../../js/model/advice.js";
 import { differences } from "../../js/model/compare.js";
 import { layout_of } from "../../js/model/layout.js";
 import { bytes_per_gpu } from "../../js/model/memory.js";
@@ -158,8 +158,9 @@ test("advice and explanation equal Python's on every vector", () => {
     const { columns } = setups;
     assert.deepEqual(values_of([advice(setup, summary(setup, steps))], columns.advice), vector.advice);
     assert.deepEqual(values_of([explain(setup, summary(setup, steps))], columns.explain), vector.explain);
-    const said = summary(setup, steps).map((row) => {
-      return [costs_text(setup, row), formula(setup, row.stage), movement(setup, row)];
+    const said = summary(setup, steps).map((row, stage) => {
+      const texts = [costs_text(setup, row), formula(setup, row.stage), movement(setup, row)];
+      return [...texts, rings(setup, steps[stage])];
     });
     assert.deepEqual(said, vector.texts);
   });

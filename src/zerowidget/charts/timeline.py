@@ -6,10 +6,10 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ..advice import MOVED, costs_text, moved
+from ..advice import MOVED, costs_text, moved, rings, some_stay_inside
 from ..program import BUFFERS, Op
 from ..rows import summary
-from ..specs import LINKS, Setup, cluster_of, transformer_of
+from ..specs import Setup, transformer_of
 from ..timeline import Live, Step, step_of
 from ..words import count, duration, say, scaled_size
 from .look import Look, breadth, ink_on, look_of, nice_above, ticks, whole, wrapped
@@ -50,7 +50,7 @@ def timeline_chart(setup: Setup, *, theme: str = "light", size: str = "screen") 
     scale, unit = (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
     lanes = {"compute": (2.0 * em, 4.5 * em), "comm": (5.0 * em, 7.5 * em)}
     if any(span.op.stream == "replicas" for span in step.spans):
-        lanes |= {"comm": (5.0 * em, 6.5 * em), "replicas": (6.7 * em, 7.5 * em)}
+        lanes |= {"comm": (5.0 * em, 6.2 * em), "replicas": (6.35 * em, 7.5 * em)}
     floor, height = 11.6 * em, 12.0 * em
 
     most = step.peak.nbytes
@@ -133,21 +133,18 @@ def timeline_chart(setup: Setup, *, theme: str = "light", size: str = "screen") 
         look,
         layers,
         title=say("time_title", language, stage=setup.stage),
-        notes=[time_note(setup), setting(setup)],
+        notes=[time_note(setup, step), setting(setup)],
         description=costs_text(setup, summary(setup)[setup.stage]),
         box=(left, width, right),
         heights=(0.6 * em, height, 3.4 * em + 1.5 * em * (lines_below - 1)),
     )
 
 
-def time_note(setup: Setup) -> str:
-    """Layers, tokens and the link, in one line."""
-    cluster, tokens = cluster_of(setup), transformer_of(setup).tokens
+def time_note(setup: Setup, step: Step) -> str:
+    """Layers, tokens and the links, in one line."""
+    tokens = transformer_of(setup).tokens
     values = {"layers": setup.layers, "tokens": str(int(tokens)) if tokens < 1e5 else count(tokens)}
-    if setup.n == 1:
-        return say("time_note_alone", setup.language, **values)
-    values |= {"bandwidth": f"{scaled_size(cluster.bandwidth, 'GB')}/s", "link": LINKS[cluster.link]["label"]}
-    return say("time_note", setup.language, **values)
+    return say("time_note", setup.language, **values, rings=rings(setup, step))
 
 
 def op_name(op: Op, language: str) -> str:
@@ -165,12 +162,14 @@ def span_rows(
     setup: Setup, look: Look, step: Step, scale: float, zoom: float, lanes: dict[str, tuple[float, float]]
 ) -> Rows:
     """A row per span; times in the axis's unit."""
-    language = setup.language
+    language, mixed = setup.language, some_stay_inside(step)
     rows: Rows = []
     for index, (span, exposed) in enumerate(zip(step.spans, step.exposed, strict=True)):
         op = span.op
         cause = None if span.cause is None else step.spans[span.cause].op
         y, y2 = lanes[op.stream]
+        if mixed and op.stream != "compute" and not op.leaves:
+            y, y2 = y + (y2 - y) / 4.0, y2 - (y2 - y) / 4.0
         wide = (span.end - span.start) * zoom
         row = {"index": index, "op": op.op, "group": op.group, "phase": op.phase, "stream": op.stream}
         row |= {"start": span.start * scale, "end": span.end * scale, "nbytes": op.nbytes}
