@@ -58,7 +58,9 @@ def wheel_from_sdist(
 ) -> Path:
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        # Debian 12's Python 3.11.2 does not know the argument `filter` yet, and later ones warn without
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
     (source,) = folder.iterdir()
     return build(source, tmp_path_factory.mktemp("rebuilt"), "wheel", env=without_node)
 
